@@ -86,7 +86,10 @@ struct d9_arena_header {
 	d9_u32 module_next, type_next, site_next;
 	d9_u32 thread_free_hint;        /* a slot that may be free, where to look first */
 	d9_u32 chunk_hint;
-	d9_u32 chunks_in_use;           /* ACTIVE, FULL or PINNED */
+	d9_u32 chunks_full;             /* FULL: what waits for the drainer */
+	d9_u32 chunks_pinned;           /* PINNED */
+	d9_u32 pinned_chunk;            /* index + 1 of the one that stacks of sites go to */
+	d9_u32 uncounted;               /* short calls that found no counter */
 	d9_u32 free_epoch;              /* +1 when the drainer frees chunks: ends the O(1) state of a full arena */
 	d9_u32 drops;                   /* records not made for want of a chunk (sum over threads) */
 	d9_u32 unrecorded;              /* threads that got no slot */
@@ -178,7 +181,8 @@ struct d9_thread {
 	d9_u32 proc;
 	d9_i32 tid;
 	char comm[16];
-	d9_u32 role, name_version;
+	d9_u16 role, calls_open; /* calls_open: the entry of the call counters is this thread's */
+	d9_u32 name_version;
 	d9_u64 born_tsc;
 	d9_u64 drops;
 	struct d9_in_call call;
@@ -206,8 +210,8 @@ struct d9_site {
 	d9_u32 depth;
 	d9_u32 ready; /* 1 when ra, depth and proc are there */
 	d9_u32 proc;
-	d9_u32 stack_chunk; /* chunk index + 1 of its stack, 0 = none (yet) */
-	d9_u32 pad;
+	d9_u32 stack_chunk; /* PINNED chunk's index + 1, 0 = no stack (yet) */
+	d9_u32 stack_at;    /* where in its rec[] the struct d9_tail lies */
 };
 _Static_assert(sizeof(struct d9_site) == 32, "site entry");
 
@@ -266,7 +270,7 @@ struct d9_chunk {
 	d9_u32 serial; /* +1 with each chunk of the thread: the order of its events */
 	d9_u64 generation;
 	d9_u64 claimed_tsc;
-	d9_u64 spare;
+	d9_u64 used; /* PINNED: bytes of rec[] given out */
 	d9_u8 rec[D9_CHUNK_BYTES - 32];
 };
 _Static_assert(sizeof(struct d9_chunk) == D9_CHUNK_BYTES, "chunk");
