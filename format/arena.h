@@ -151,9 +151,9 @@ struct d9_proc {
 	d9_i32 pid, ppid;
 	d9_u32 uid, flags;
 	d9_i32 exit_code;
-	d9_u32 leader_tid;
-	d9_u32 modules_version;
-	d9_u32 reported; /* drainer: how much of this entry is in the current segment */
+	d9_u32 end_said;      /* enum d9_proc_state: EXIT, UEXIT or EXEC, as the process announced it */
+	d9_u32 leader_thread; /* thread id + 1 of the thread that met this process first */
+	d9_u32 pad;
 	d9_u64 spare[7];
 };
 _Static_assert(sizeof(struct d9_proc) == 128, "process entry");
@@ -188,9 +188,8 @@ struct d9_thread {
 	struct d9_in_call call;
 	struct d9_in_poll poll;
 	struct d9_held held[D9_N_HELD];
-	/* drainer's own */
-	d9_u32 seen_serial;  /* last chunk serial drained */
-	d9_u32 drained_name; /* name_version in the current segment */
+	d9_u32 call_owner; /* of `call`: tid found in the lock's owner word, 0 if none */
+	d9_u32 pad;
 };
 _Static_assert(sizeof(struct d9_thread) == 256, "thread slot");
 

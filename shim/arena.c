@@ -95,7 +95,8 @@ static void fill_slot(struct d9_thread *s, struct d9_private *pr)
 	s->drops = 0;
 	s->call.site = 0;
 	s->poll.active = 0;
-	s->seen_serial = 0;
+	s->call_owner = 0;
+	s->calls_open = 0;
 	memset(s->held, 0, sizeof(s->held));
 	memset(s->comm, 0, sizeof(s->comm));
 	(void)d9_sys3(SYS_prctl, 16 /* PR_GET_NAME */, (long)s->comm, 0);
@@ -140,6 +141,8 @@ struct d9_cell *d9_enter_thread(void)
 	me->slot = s;
 	d9_compiler_barrier();
 	d9_me = me;
+	d9_u32 nobody = 0;
+	(void)d9_cas_acq_rel(&d9_shim.v.procs[pr->proc].leader_thread, &nobody, me->thread + 1);
 	return me;
 }
 
