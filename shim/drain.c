@@ -34,7 +34,7 @@ struct d9_drain *d9_drain_init(void *mem, void *arena, d9_u32 n_chunks, const st
 d9_u64 d9_drain_now(const struct d9_drain *d)
 {
 	if (d->o.sink)
-		return d->t_last; /* a copy: its own time has stopped */
+		return d->t_copy; /* a copy: its own time has stopped */
 	return d->v.h->clock_kind == D9_CLOCK_TSC ? d9_tsc() : d9_mono_ns();
 }
 
@@ -219,12 +219,19 @@ static void heartbeat(struct d9_drain *d, d9_u64 mono)
 	d9_store_release(&l->heartbeat_mono, mono);
 }
 
+static int copy_time(struct d9_drain *d)
+{
+	if (d->o.sink)
+		d->t_copy = d9_live_copy_time(d);
+	return 0;
+}
+
 static int pass(struct d9_drain *d, unsigned flags, d9_u64 mono)
 {
 	int r;
 	if (!d->open && (r = d9_drain_open_segment(d)))
 		return r;
-	if ((r = d9_define_changed(d)) || (r = tell_control(d)) || (r = take_chunks(d)) || (r = d9_live_gaps(d)) ||
+	if ((r = d9_define_changed(d)) || (r = tell_control(d)) || (r = take_chunks(d)) || (r = copy_time(d)) || (r = d9_live_gaps(d)) ||
 	    (r = d9_live_ends(d, flags & D9_PASS_FINAL)) || (r = d9_live_cpu(d)))
 		return r;
 	if (flags & D9_PASS_FINAL || roll_due(d, mono)) {

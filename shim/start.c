@@ -302,6 +302,7 @@ int d9_arena_open(const struct d9_config *c, const char *name, int argc, char **
 		return -ENOMEM;
 	d9_u64 bytes = d9_arena_bytes(n_chunks);
 	d9_shim.anonymous = !path[0];
+	memcpy(d9_shim.arena_path, path, sizeof(path));
 	d9_shim.populate = !d9_sys3(SYS_madvise, (long)m, 4096, D9_MADV_POPULATE_WRITE);
 	(void)d9_sys3(SYS_madvise, (long)m, (long)bytes, MADV_NOHUGEPAGE);
 	(void)d9_sys3(SYS_madvise, (long)m, (long)bytes, MADV_DONTDUMP);
@@ -326,6 +327,7 @@ int d9_arena_open(const struct d9_config *c, const char *name, int argc, char **
 	make_folder(c, path[0] ? path : NULL);
 	set_clock(h, &first);
 	set_config(h, c);
+	d9_shim.writer_due = d9_now() + raw_of_ns(h, 1000000000);
 	h->started_mono = first.mono;
 	h->started_real = first.real;
 	(void)d9_modules_scan(&d9_shim.v, 0, 0, first.tsc, d9_back);
