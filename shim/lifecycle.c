@@ -65,6 +65,8 @@ void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struc
 	(void)d9_enter_thread(); /* the main thread, and the process entry, while everything is still allowed */
 }
 
+bool d9_recording_possible(void) { return d9_shim.v.h != NULL; }
+
 static struct d9_proc *own_proc(void)
 {
 	struct d9_private *pr = d9_shim.priv;
@@ -139,9 +141,16 @@ void d9_shim_before_uid(d9_u32 uid, d9_u32 gid)
 	/* Only the family's first process hands the files over: a worker that drops must leave its master's alone. */
 	if (p->parent != ~0u)
 		return;
+	d9_writer_now();
 	struct d9_arena_header *h = d9_shim.v.h;
 	(void)d9_sys6(SYS_fchownat, AT_FDCWD, (long)d9_shim.arena_path, (long)(int)uid, (long)(int)gid, AT_SYMLINK_NOFOLLOW, 0);
 	(void)d9_sys6(SYS_fchownat, AT_FDCWD, (long)h->dir, (long)(int)uid, (long)(int)gid, AT_SYMLINK_NOFOLLOW, 0);
+}
+
+void d9_shim_before_root(void)
+{
+	if (own_proc() && !d9_shim.priv->nosys)
+		d9_writer_now();
 }
 
 void d9_shim_before_sandbox(int filter)

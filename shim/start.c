@@ -115,7 +115,7 @@ static void *map_file(const char *path, d9_u64 bytes, long *ret_error)
 
 static bool private_memory(void)
 {
-	d9_u64 bytes = 4096 + (d9_u64)D9_N_THREADS * sizeof(struct d9_cell);
+	d9_u64 cells = (d9_u64)D9_N_THREADS * sizeof(struct d9_cell), bytes = 4096 + cells + (d9_u64)D9_N_THREADS * sizeof(struct d9_abi_frames);
 	long m = d9_sys6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (m < 0 && m > -4096)
 		return false;
@@ -126,6 +126,7 @@ static bool private_memory(void)
 	(void)d9_sys3(SYS_madvise, m, (long)bytes, MADV_NOHUGEPAGE);
 	d9_shim.priv = (void *)m;
 	d9_shim.cells = (void *)(m + 4096);
+	d9_shim.frames = (void *)(m + 4096 + (long)cells);
 	return true;
 }
 

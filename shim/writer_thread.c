@@ -1,7 +1,8 @@
 /*
  * priv.writer_state   written by                  read by            what it says
  * NONE                the wiped page of a fork    event waits        no thread in this process
- * RUNNING             whoever starts the thread   event waits, exit
+ * STARTING            whoever starts the thread   event waits, exit
+ * RUNNING             the thread, its files open  identity changes (futex)
  * STOPPING            exit, identity changes      the thread         make a last pass and end
  * DONE                the thread, released        exit (futex)       the last pass is over
  *
@@ -23,9 +24,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { NONE, RUNNING, STOPPING, DONE };
+enum { NONE, STARTING, RUNNING, STOPPING, DONE };
 #define STACK_BYTES (256u << 10)
 #define PASS_MS 500u
+#define OPEN_MS 200u /* how long a change of identity waits for the thread to open its files */
 
 static struct d9_shim_real real;
 
@@ -93,6 +95,22 @@ static void close_own(struct own_drain *o, bool last_pass_ok)
 		(void)d9_sys1(SYS_close, o->fd);
 }
 
+static void tell_state(struct d9_private *pr)
+{
+	(void)d9_sys6(SYS_futex, (long)&pr->writer_state, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 64, 0, 0, 0);
+}
+
+/* Waits while the state is `s`, until `end`. False: time is up. */
+static bool wait_while(struct d9_private *pr, d9_u32 s, d9_u64 end)
+{
+	d9_u64 now = d9_mono_ns();
+	if (now >= end)
+		return false;
+	struct timespec t = { (long)((end - now) / 1000000000u), (long)((end - now) % 1000000000u) };
+	(void)d9_sys6(SYS_futex, (long)&pr->writer_state, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, s, (long)&t, 0, 0);
+	return true;
+}
+
 static void *run(void *arg)
 {
 	struct d9_private *pr = d9_shim.priv;
@@ -103,16 +121,20 @@ static void *run(void *arg)
 	if (r)
 		set_error(D9_ERR_THREAD, r, "this kernel has no close_range(CLOSE_RANGE_UNSHARE): drained at exit, or by d9 run");
 	else if (open_own(&own)) {
+		d9_u32 starting = STARTING;
+		(void)d9_cas_acq_rel(&pr->writer_state, &starting, RUNNING);
+		tell_state(pr);
 		while (d9_load_acquire(&pr->writer_state) == RUNNING) {
 			(void)d9_drain_pass(own.d, 0);
 			if (d9_load_acquire(&pr->writer_state) == RUNNING)
 				d9_drain_wait(own.d, PASS_MS);
 		}
 		bool ok = d9_drain_pass(own.d, D9_PASS_FINAL) >= 0;
+		d9_store_relaxed(&pr->writer_drained, ok);
 		close_own(&own, ok);
 	}
 	d9_store_release(&pr->writer_state, DONE);
-	(void)d9_sys6(SYS_futex, (long)&pr->writer_state, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 64, 0, 0, 0);
+	tell_state(pr);
 	return NULL;
 }
 
@@ -144,7 +166,7 @@ __attribute__((noinline)) void d9_writer_consider(void)
 		return; /* the last: a vfork child must not make threads in its parent's name */
 	if (d9_load_acquire(&pr->writer_state) == DONE)
 		d9_store_release(&pr->writer_state, NONE); /* it found somebody else draining, who is gone now */
-	if (!d9_cas_acq_rel(&pr->writer_state, &none, RUNNING))
+	if (!d9_cas_acq_rel(&pr->writer_state, &none, STARTING))
 		return;
 	int saved = errno, r = start();
 	errno = saved;
@@ -154,23 +176,30 @@ __attribute__((noinline)) void d9_writer_consider(void)
 	}
 }
 
+void d9_writer_now(void)
+{
+	struct d9_private *pr = d9_shim.priv;
+	d9_u64 end = d9_mono_ns() + OPEN_MS * 1000000ull;
+	d9_writer_consider();
+	while (d9_load_acquire(&pr->writer_state) == STARTING && wait_while(pr, STARTING, end))
+		;
+}
+
 bool d9_writer_stop(unsigned ms)
 {
 	struct d9_private *pr = d9_shim.priv;
-	d9_u32 running = RUNNING;
-	if (!d9_cas_acq_rel(&pr->writer_state, &running, STOPPING) && running != STOPPING)
-		return running == DONE;
+	d9_u64 end = d9_mono_ns() + ms * 1000000ull;
+	d9_u32 s = d9_load_acquire(&pr->writer_state);
+	while ((s == STARTING || s == RUNNING) && !d9_cas_acq_rel(&pr->writer_state, &s, STOPPING))
+		;
+	if (s == NONE)
+		return false;
 	d9_add_relaxed(&d9_shim.v.h->drain_wake, 1);
 	(void)d9_sys6(SYS_futex, (long)&d9_shim.v.h->drain_wake, FUTEX_WAKE, 64, 0, 0, 0);
-	d9_u64 end = d9_mono_ns() + ms * 1000000ull;
-	for (;;) {
-		d9_u32 s = d9_load_acquire(&pr->writer_state);
-		d9_u64 now = d9_mono_ns();
-		if (s == DONE || now >= end)
-			return s == DONE;
-		struct timespec t = { (long)((end - now) / 1000000000u), (long)((end - now) % 1000000000u) };
-		(void)d9_sys6(SYS_futex, (long)&pr->writer_state, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, s, (long)&t, 0, 0);
-	}
+	while ((s = d9_load_acquire(&pr->writer_state)) != DONE)
+		if (!wait_while(pr, s, end))
+			return false;
+	return pr->writer_drained;
 }
 
 void d9_writer_inline(void)

@@ -12,6 +12,9 @@ void d9_writer_setup(const struct d9_shim_real *real);
 /* At the entry of an event wait or a sleep whose time has come: starts the thread if this process should have one. */
 void d9_writer_consider(void);
 
+/* Starts it now if nobody drains, and waits until it has opened its files: afterwards it could not. */
+void d9_writer_now(void);
+
 /* Asks the thread for a last pass and waits for its end, at most ms.  False: there is none, or it did not end in time. */
 bool d9_writer_stop(unsigned ms);
 
