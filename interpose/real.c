@@ -13,7 +13,7 @@
 #define D9_HOOK(family, flags, ret, name, params, args, version) \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(&name), ret(*) params), \
 		       "hooks.def and the libc header disagree on " #name);
-#define D9_HOOK_V D9_HOOK
+#define D9_HOOK_V(family, flags, ret, name, params, args, version) /* noreturn is part of the type */
 #define D9_HOOK_X(family, flags, ret, name, params, args, version)
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version)
 #define D9_PRIMITIVE(family, flags, name)

@@ -102,7 +102,8 @@ static int map(struct d9_adopted *a, d9_u32 kind, int dirfd)
 	if (m < 0 && m > -4096)
 		return (int)m;
 	a->mem = (void *)m;
-	struct d9_drain_options o = { .kind = kind, .dirfd = dirfd, .lease_fd = a->fd, .same_pids = same_pid_ns(a->h), .back = back_populate };
+	struct d9_drain_options o = { .kind = kind, .dirfd = dirfd, .lease_fd = a->fd, .same_pids = same_pid_ns(a->h), .back = back_populate,
+					.path = a->path };
 	a->d = d9_drain_init(a->mem, a->h, a->h->n_chunks, &o);
 	a->dirfd = dirfd;
 	return 0;
@@ -154,4 +155,38 @@ int d9_adopt_dead(int dirfd, d9_u32 kind)
 		d9_adopt_remove(&a);
 	d9_adopt_close(&a);
 	return r;
+}
+
+/* Layout of getdents64's records (man 2 getdents64). */
+struct entry {
+	d9_u64 ino, off;
+	d9_u16 len;
+	d9_u8 type;
+	char name[];
+};
+
+void d9_adopt_scan(const char *dir, unsigned max)
+{
+	_Alignas(16) char buf[2048];
+	long fd = d9_sys3(SYS_open, (long)dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	unsigned adopted = 0;
+	if (fd < 0)
+		return;
+	for (long n; adopted < max && (n = d9_sys3(SYS_getdents64, fd, (long)buf, sizeof(buf))) > 0;)
+		for (long at = 0; at < n && adopted < max;) {
+			const struct entry *e = (const void *)(buf + at);
+			char name[300], target[8];
+			at += e->len;
+			if (e->name[0] == '.')
+				continue;
+			struct d9_text t = d9_text_in(name, sizeof(name));
+			d9_text_str(&t, e->name);
+			d9_text_str(&t, "/arena");
+			if (d9_sys4(SYS_readlinkat, fd, (long)name, (long)target, sizeof(target)) < 0)
+				continue;
+			long folder = d9_sys4(SYS_openat, fd, (long)e->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+			if (folder >= 0)
+				adopted += d9_adopt_dead((int)folder, D9_LEASE_RECOVER) >= 0;
+		}
+	(void)d9_sys1(SYS_close, fd);
 }

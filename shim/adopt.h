@@ -35,4 +35,7 @@ void d9_adopt_close(struct d9_adopted *a);
  */
 int d9_adopt_dead(int dirfd, d9_u32 kind);
 
+/* d9_adopt_dead for every process folder in `dir`, until `max` were adopted. */
+void d9_adopt_scan(const char *dir, unsigned max);
+
 #endif

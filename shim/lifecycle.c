@@ -133,7 +133,7 @@ void d9_shim_exec_failed(void)
 		d9_store_release(&p->end_said, 0);
 }
 
-void d9_shim_before_uid(d9_u32 uid, d9_u32 gid)
+void d9_shim_before_uid(d9_u32 uid)
 {
 	struct d9_proc *p = own_proc();
 	if (!p || d9_shim.priv->nosys || d9_shim.anonymous || d9_sys0(SYS_geteuid))
@@ -143,8 +143,8 @@ void d9_shim_before_uid(d9_u32 uid, d9_u32 gid)
 		return;
 	d9_writer_now();
 	struct d9_arena_header *h = d9_shim.v.h;
-	(void)d9_sys6(SYS_fchownat, AT_FDCWD, (long)d9_shim.arena_path, (long)(int)uid, (long)(int)gid, AT_SYMLINK_NOFOLLOW, 0);
-	(void)d9_sys6(SYS_fchownat, AT_FDCWD, (long)h->dir, (long)(int)uid, (long)(int)gid, AT_SYMLINK_NOFOLLOW, 0);
+	(void)d9_sys6(SYS_fchownat, AT_FDCWD, (long)d9_shim.arena_path, (long)(int)uid, -1, AT_SYMLINK_NOFOLLOW, 0);
+	(void)d9_sys6(SYS_fchownat, AT_FDCWD, (long)h->dir, (long)(int)uid, -1, AT_SYMLINK_NOFOLLOW, 0);
 }
 
 void d9_shim_before_root(void)

@@ -31,7 +31,7 @@ void d9_shim_exec(const char *path);
 void d9_shim_exec_failed(void);
 
 /* Before a change of user: the arena and the folder go with it, so that the new user can write and remove them. */
-void d9_shim_before_uid(d9_u32 uid, d9_u32 gid);
+void d9_shim_before_uid(d9_u32 uid);
 /* Before a change of the root: the drain thread, if there is to be one, opens what it needs now. */
 void d9_shim_before_root(void);
 /* Before a system call filter, or a user namespace, after which a second thread is in the way. */

@@ -27,6 +27,7 @@
 enum { NONE, STARTING, RUNNING, STOPPING, DONE };
 #define STACK_BYTES (256u << 10)
 #define PASS_MS 500u
+#define ADOPT_MAX 32u
 #define OPEN_MS 200u /* how long a change of identity waits for the thread to open its files */
 
 static struct d9_shim_real real;
@@ -72,7 +73,7 @@ static bool open_own(struct own_drain *o)
 	o->mem = (void *)m;
 	long dir = d9_sys3(SYS_open, (long)h->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	struct d9_drain_options opt = { .kind = D9_LEASE_THREAD, .dirfd = dir < 0 ? -1 : (int)dir, .lease_fd = o->fd, .same_pids = true,
-					.back = d9_back };
+					.back = d9_back, .path = d9_shim.arena_path };
 	o->d = d9_drain_init(o->mem, h, d9_shim.v.n_chunks, &opt);
 	return true;
 }
@@ -93,6 +94,19 @@ static void close_own(struct own_drain *o, bool last_pass_ok)
 	(void)d9_sys2(SYS_munmap, (long)o->mem, (long)d9_drain_bytes());
 	if (o->fd >= 0)
 		(void)d9_sys1(SYS_close, o->fd);
+}
+
+/* Families that ended in this folder without anybody to drain them: a shell that became another program, a crash. */
+static void adopt_others(void)
+{
+	char dir[sizeof(d9_shim.v.h->dir)];
+	memcpy(dir, d9_shim.v.h->dir, sizeof(dir));
+	dir[sizeof(dir) - 1] = 0;
+	char *slash = strrchr(dir, '/');
+	if (slash)
+		*slash = 0;
+	if (slash && dir[0] && !d9_shim.anonymous)
+		d9_adopt_scan(dir, ADOPT_MAX);
 }
 
 static void tell_state(struct d9_private *pr)
@@ -124,6 +138,7 @@ static void *run(void *arg)
 		d9_u32 starting = STARTING;
 		(void)d9_cas_acq_rel(&pr->writer_state, &starting, RUNNING);
 		tell_state(pr);
+		adopt_others();
 		while (d9_load_acquire(&pr->writer_state) == RUNNING) {
 			(void)d9_drain_pass(own.d, 0);
 			if (d9_load_acquire(&pr->writer_state) == RUNNING)
@@ -210,7 +225,9 @@ void d9_writer_inline(void)
 		return;
 	(void)d9_sys1(SYS_unshare, CLONE_FILES); /* this thread ends the process: a table of its own harms nobody, and fd numbers stay */
 	(void)d9_sys4(SYS_rt_sigprocmask, 2, (long)&block, (long)&old, 8); /* SIGXFSZ would kill before the last segment is out */
-	if (open_own(&own))
+	if (open_own(&own)) {
 		close_own(&own, d9_drain_pass(own.d, D9_PASS_FINAL) >= 0);
+		adopt_others();
+	}
 	(void)d9_sys4(SYS_rt_sigprocmask, 2, (long)&old, 0, 8);
 }
