@@ -5,7 +5,7 @@
  * All integers little-endian, offsets only, no pointers: members map it at different addresses, may
  * have different user ids, and whatever one of them wrote is a claim to the others.
  *
- *   header 16 KiB | chunk states | waker table | site table | type table      backed at open
+ *   header 16 KiB | hook names | chunk states | waker table | site table | type table   backed at open
  *   process table | thread table | call counters | module table | chunks      sparse, backed before first touch
  *
  * READING a hole of a full tmpfs is SIGBUS too, so a mapped reader looks at a sparse table only below
@@ -28,6 +28,7 @@
 #define D9_N_CALLS 32u /* hooks a thread can count */
 #define D9_N_CLOCKS 64u
 #define D9_N_HELD 8u
+#define D9_N_HOOKS_MAX 256u
 
 /* ---- header ---------------------------------------------------------------------------------- */
 
@@ -122,6 +123,18 @@ struct d9_arena_header {
 };
 #define D9_HEADER_BYTES (4 * 4096u)
 _Static_assert(sizeof(struct d9_arena_header) == D9_HEADER_BYTES, "the arena's header fills its pages");
+
+/* Names of the hooks, by hook id, for a drainer of another version than the shim.  name "" = no such hook. */
+struct d9_hook_entry {
+	char name[32], family[12];
+	d9_u32 flags; /* D9_HOOK_* */
+};
+_Static_assert(sizeof(struct d9_hook_entry) == 48, "hook entry");
+#define D9_HOOK_PARKS 1u  /* an event wait: may be where a worker parks */
+#define D9_HOOK_LOCK 2u   /* waits for an object that somebody holds or signals */
+#define D9_HOOK_SLEEP 4u
+#define D9_HOOK_SLOW 8u   /* only calls above D9_IO_MIN_US become spans; the others are counted */
+#define D9_HOOK_ALWAYS 16u /* recorded whatever D9_HOOKS says */
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
@@ -263,7 +276,8 @@ _Static_assert(sizeof(struct d9_chunk) == D9_CHUNK_BYTES, "chunk");
 /* ---- where things lie ------------------------------------------------------------------------- */
 
 #define D9_PAGES(bytes) (((d9_u64)(bytes) + 4095) & ~4095ull)
-#define D9_OFF_CHUNK_TABLE ((d9_u64)D9_HEADER_BYTES)
+#define D9_OFF_HOOKS ((d9_u64)D9_HEADER_BYTES)
+#define D9_OFF_CHUNK_TABLE (D9_OFF_HOOKS + D9_N_HOOKS_MAX * sizeof(struct d9_hook_entry))
 static inline d9_u64 d9_off_wakers(d9_u32 n_chunks)
 {
 	return D9_OFF_CHUNK_TABLE + D9_PAGES((d9_u64)n_chunks * sizeof(struct d9_chunk_entry));
@@ -277,7 +291,7 @@ static inline d9_u64 d9_off_modules(d9_u32 n) { return d9_off_calls(n) + D9_N_TH
 static inline d9_u64 d9_off_chunks(d9_u32 n) { return d9_off_modules(n) + D9_PAGES(D9_N_MODULES * sizeof(struct d9_module)); }
 static inline d9_u64 d9_arena_bytes(d9_u32 n) { return d9_off_chunks(n) + (d9_u64)n * D9_CHUNK_BYTES; }
 _Static_assert(D9_N_MODULES * sizeof(struct d9_module) % 4096 == 0 && D9_N_SITES * sizeof(struct d9_site) % 4096 == 0 &&
-		       D9_N_TYPES * sizeof(struct d9_type_entry) % 4096 == 0 && D9_N_WAKERS * sizeof(struct d9_waker) % 4096 == 0,
+		       D9_N_TYPES * sizeof(struct d9_type_entry) % 4096 == 0 && D9_N_WAKERS * sizeof(struct d9_waker) % 4096 == 0 && D9_N_HOOKS_MAX * sizeof(struct d9_hook_entry) % 4096 == 0,
 	       "tables fill pages");
 
 #endif
