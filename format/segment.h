@@ -54,6 +54,8 @@ struct d9_run {
 	d9_u32 n;       /* records */
 };
 
-#define D9_BLOCK_RECORDS_MAX 8192u /* records a writer puts in one block */
+#define D9_BLOCK_RECORDS_MAX 8192u    /* records a writer puts in one block */
+#define D9_BLOCK_RECORDS_LIMIT 65536u /* a reader takes a block with more for damage, ... */
+#define D9_BLOCK_RAW_MAX (4u << 20)   /* ... and one that is larger than this when unpacked */
 
 #endif

@@ -36,7 +36,10 @@ struct d9_segr_event {
 typedef int d9_segr_fn(void *ctx, const struct d9_segr_event *ev);
 
 struct d9_segr_stats {
-	d9_u64 records, blocks, torn_blocks, unknown_events; /* torn: cut off or failing its checksum */
+	d9_u64 records, blocks; /* delivered; of events */
+	d9_u64 torn_blocks;     /* cut off, failing their checksum, or missing by the footer's count */
+	d9_u64 unknown_events;  /* records of events that this build does not have */
+	d9_u64 lost_tails;      /* tails whose blob was in a torn block: delivered as none */
 	d9_u64 t_min, t_max;
 	bool has_footer;
 };

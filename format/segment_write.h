@@ -35,14 +35,15 @@ int d9_segw_begin(struct d9_segw *w, const struct d9_seg_header *ident, d9_segw_
  * -EBADMSG and leave the writer unchanged.  Consecutive calls with the same thread and serial extend a run.
  * begin, end: where the record lies in its chunk (0, 0 for the drainer's own records).
  * Returns 0; -ENOSPC when the block is full: call d9_segw_flush, then add again; -EOVERFLOW when the
- * segment's dictionaries are full: end this segment and begin another.
+ * segment's dictionaries are full: end this segment and begin another; -EINVAL outside a segment; the sink's
+ * error until d9_segw_abandon.  `blob` records are the writer's own to make: -EBADMSG.
  */
 int d9_segw_add(struct d9_segw *w, d9_u32 thread, d9_u32 serial, d9_u32 begin, d9_u32 end, const struct d9_rec *rec);
 
-/* Writes the gathered records as one block (new dictionary entries first).  Nothing gathered: 0, writes nothing. */
+/* Writes the gathered records as one block (new dictionary entries first, in a block of their own).  Nothing new: 0, writes nothing. */
 int d9_segw_flush(struct d9_segw *w);
 
-/* Forgets what was gathered since the last flush, after an error.  The segment's dictionary entries that only it used stay defined. */
+/* Forgets what was gathered since the last flush, after an error.  Dictionary entries that are not in the file yet go with the next flush. */
 void d9_segw_abandon(struct d9_segw *w);
 
 /* Flushes, writes the footer.  The writer can begin another segment. */
