@@ -86,7 +86,10 @@ struct d9_arena_header {
 	d9_u32 module_next, type_next, site_next;
 	d9_u32 thread_free_hint;        /* a slot that may be free, where to look first */
 	d9_u32 chunk_hint;
-	d9_u32 chunks_in_use;           /* ACTIVE, FULL or PINNED */
+	d9_u32 chunks_full;             /* FULL: what waits for the drainer */
+	d9_u32 chunks_pinned;           /* PINNED */
+	d9_u32 pinned_chunk;            /* index + 1 of the one that stacks of sites go to */
+	d9_u32 uncounted;               /* short calls that found no counter */
 	d9_u32 free_epoch;              /* +1 when the drainer frees chunks: ends the O(1) state of a full arena */
 	d9_u32 drops;                   /* records not made for want of a chunk (sum over threads) */
 	d9_u32 unrecorded;              /* threads that got no slot */
@@ -148,9 +151,9 @@ struct d9_proc {
 	d9_i32 pid, ppid;
 	d9_u32 uid, flags;
 	d9_i32 exit_code;
-	d9_u32 leader_tid;
-	d9_u32 modules_version;
-	d9_u32 reported; /* drainer: how much of this entry is in the current segment */
+	d9_u32 end_said;      /* enum d9_proc_state: EXIT, UEXIT or EXEC, as the process announced it */
+	d9_u32 leader_thread; /* thread id + 1 of the thread that met this process first */
+	d9_u32 pad;
 	d9_u64 spare[7];
 };
 _Static_assert(sizeof(struct d9_proc) == 128, "process entry");
@@ -178,15 +181,15 @@ struct d9_thread {
 	d9_u32 proc;
 	d9_i32 tid;
 	char comm[16];
-	d9_u32 role, name_version;
+	d9_u16 role, calls_open; /* calls_open: the entry of the call counters is this thread's */
+	d9_u32 name_version;
 	d9_u64 born_tsc;
 	d9_u64 drops;
 	struct d9_in_call call;
 	struct d9_in_poll poll;
 	struct d9_held held[D9_N_HELD];
-	/* drainer's own */
-	d9_u32 seen_serial;  /* last chunk serial drained */
-	d9_u32 drained_name; /* name_version in the current segment */
+	d9_u32 call_owner; /* of `call`: tid found in the lock's owner word, 0 if none */
+	d9_u32 pad;
 };
 _Static_assert(sizeof(struct d9_thread) == 256, "thread slot");
 
@@ -206,8 +209,8 @@ struct d9_site {
 	d9_u32 depth;
 	d9_u32 ready; /* 1 when ra, depth and proc are there */
 	d9_u32 proc;
-	d9_u32 stack_chunk; /* chunk index + 1 of its stack, 0 = none (yet) */
-	d9_u32 pad;
+	d9_u32 stack_chunk; /* PINNED chunk's index + 1, 0 = no stack (yet) */
+	d9_u32 stack_at;    /* where in its rec[] the struct d9_tail lies */
 };
 _Static_assert(sizeof(struct d9_site) == 32, "site entry");
 
@@ -266,7 +269,7 @@ struct d9_chunk {
 	d9_u32 serial; /* +1 with each chunk of the thread: the order of its events */
 	d9_u64 generation;
 	d9_u64 claimed_tsc;
-	d9_u64 spare;
+	d9_u64 used; /* PINNED: bytes of rec[] given out */
 	d9_u8 rec[D9_CHUNK_BYTES - 32];
 };
 _Static_assert(sizeof(struct d9_chunk) == D9_CHUNK_BYTES, "chunk");

@@ -1,0 +1,92 @@
+/*
+ * The host's side of the session memory: opening it, and the slow paths of a record (a process or a thread
+ * that is new, a chunk that is full).  Everything but d9_arena_open runs inside hooks: raw system calls
+ * only, no lock, re-entrant by signal handlers.
+ *
+ * word             written by          read by         ordering, and what breaks without it
+ * cell.cursor      its thread          its thread      compiler barrier: its handlers may move it between any two instructions
+ * rec.head         owning thread       drainer         release after the record's bytes / acquire before them, else it reads a record not yet there
+ * entry.state      owner, drainer      both            CAS: one owner; release FULL after the last record
+ * slot.state       owner, drainer      drainer         release LIVE after the slot is filled
+ * proc.state       owner, drainer      drainer         release LIVE after the entry is filled
+ * header.mask      d9 ctl              every hook      relaxed: an event a little late is dropped or kept by its own times
+ * header.*_next    members             drainer         added to before the entry is filled; `state`/`ready` tells when
+ * slot.call        its thread          drainer, d9     site last on entry, first on exit; a sampler reads it twice
+ *
+ * call               a thread   its signal handler   vfork child      forked child
+ * d9_enter_thread    yes        yes                  borrows parent's yes, makes a new process entry
+ * d9_record_begin    yes        yes, nested          borrows parent's yes
+ * d9_arena_open      once, constructor
+ */
+#ifndef D9_SHIM_ARENA_H
+#define D9_SHIM_ARENA_H
+#include "atomic.h"
+#include "config.h"
+#include "view.h"
+
+#include <stdbool.h>
+
+/*
+ * What a thread has for itself.  In memory that the kernel wipes in a forked child (MADV_WIPEONFORK): there
+ * it has no slot and no room, so its first event takes the slow path.  cursor is an absolute address;
+ * room = -cursor & 4095, so 0 (new, forked) and the end of a chunk are one test.
+ */
+struct d9_cell {
+	d9_u8 *cursor;
+	struct d9_thread *slot;
+	struct d9_thread_calls *calls; /* NULL until the first counted call */
+	d9_u32 thread;                 /* thread id */
+	d9_u32 serial;                 /* of the next chunk */
+	d9_u32 full_epoch;             /* free_epoch + 1 at which the arena was found full */
+	d9_u32 spare;
+	d9_u64 stack_lo, stack_hi;     /* part of the stack known to be readable; 0 = not looked yet */
+	d9_u64 last_end;               /* when the last recorded call ended */
+};
+_Static_assert(sizeof(struct d9_cell) == 64, "one cache line a thread");
+
+enum { D9_OUTSIDE = 0, D9_ENTERING = 1, D9_INSIDE = 2, D9_REFUSED = 3 };
+struct d9_private { /* wiped on fork too */
+	d9_u32 alive; /* this process's own entry: D9_OUTSIDE ... */
+	d9_u32 proc;
+	d9_u32 nosys; /* under seccomp: no system call that was not made before */
+	d9_u32 refused_epoch; /* free_epoch + 1 at which no thread slot was to be had */
+	d9_i32 pid;
+	d9_u32 writer_state; /* writer_thread.c */
+	d9_u32 writer_tid;
+	d9_u32 spare;
+};
+
+struct d9_shim {
+	struct d9_view v;           /* v.h == NULL: dormant, nothing is mapped */
+	const d9_u64 *mask;         /* the control word, or a zero */
+	struct d9_private *priv;
+	struct d9_cell *cells;      /* by slot index */
+	d9_u64 io_min, stack_min, long_gap; /* raw clock units */
+	d9_u32 stacks;              /* enum d9_stacks */
+	d9_u32 last_proc;           /* process entry of this image: what a forked child finds as its parent's */
+	d9_u64 main_stack_hi;       /* above every frame of the main thread */
+	bool populate;              /* MADV_POPULATE_WRITE works here */
+	bool anonymous;             /* no file behind the arena: nobody outside can drain it */
+};
+extern struct d9_shim d9_shim;
+extern __thread struct d9_cell *d9_me __attribute__((tls_model("initial-exec")));
+
+/*
+ * Maps an arena for this family with what `c` allows, in /dev/shm, else D9_DIR, else anonymous memory, and
+ * makes the process folder.  0, or -errno: then the recorder stays dormant.  Opens and closes descriptors, so only before main.
+ */
+int d9_arena_open(const struct d9_config *c, const char *name, int argc, char **argv);
+
+/* This thread's cell, made if need be; NULL: this event cannot be recorded, and that is counted. */
+struct d9_cell *d9_enter_thread(void);
+/* New chunk for a thread whose chunk has no room for `len` bytes.  False: none to be had (counted by the caller). */
+bool d9_claim_chunk(struct d9_cell *me);
+/* A chunk for the stacks of sites: never drained, never freed.  Its index + 1, or 0. */
+d9_u32 d9_pin_chunk(struct d9_cell *me);
+/* Counts one event that could not be recorded. */
+void d9_count_drop(struct d9_cell *me);
+
+/* Makes the pages of [p, p + n) present, so that touching them cannot be SIGBUS.  False: the file system is full. */
+bool d9_back(const void *p, d9_u64 n);
+
+#endif

@@ -1,0 +1,203 @@
+/*
+ * What a hook does around the real call: take the time, say what the thread is in, call, take the time,
+ * make one record.  No system call, no lock, no allocation, errno untouched; slow parts out of line.
+ *
+ *	D9_BEGIN(epoll_wait, 0, epfd);
+ *	int r = d9_real.epoll_wait(epfd, ev, n, ms);
+ *	D9_END(epoll_wait, D9_RESULT(r));
+ *	return r;
+ *
+ * Nothing is held over the real call: a handler may run there, siglongjmp may leave it for ever, cancellation may
+ * unwind it.  After it the thread's cell is looked up again: the call may have been fork.
+ */
+#ifndef D9_SHIM_CALLS_H
+#define D9_SHIM_CALLS_H
+#include "clock.h"
+#include "format/families.h"
+#include "record.h"
+
+#include <errno.h>
+
+struct d9_call {
+	d9_u64 t0, object;
+	d9_u32 site; /* 0: this call is not recorded */
+	d9_i32 fd;
+	d9_u32 owner, outer_site;
+	struct d9_in_call outer; /* what the thread was in before: a handler may wait inside a wait */
+};
+
+/* Number of the call place (hook, ra, depth of fp); interned at its first call, with its stack.  Never 0. */
+d9_u32 d9_site_new(struct d9_cell *me, d9_u32 hook, const void *ra, const void *fp, d9_u32 depth);
+
+static inline d9_u32 d9_site_hash(d9_u64 ra, d9_u32 hook, d9_u32 depth)
+{
+	return (d9_u32)((ra ^ (ra >> 13) ^ hook * 0x9e3779b1u ^ depth * 0x85ebca6bu)) & (D9_N_SITES - 1);
+}
+static inline d9_u32 d9_stack_depth(const struct d9_cell *me, const void *fp)
+{
+	d9_u64 d = me->stack_hi - (d9_u64)fp;
+	return d < (1u << 30) ? (d9_u32)d : 0;
+}
+static inline d9_u32 d9_site(struct d9_cell *me, d9_u32 hook, const void *ra, const void *fp)
+{
+	d9_u32 depth = d9_stack_depth(me, fp), i = d9_site_hash((d9_u64)ra, hook, depth);
+	const struct d9_site *s = &d9_shim.v.sites[i];
+	if (__builtin_expect(s->ra == (d9_u64)ra && s->depth == depth && s->key == (hook | 1u << 31) && d9_load_acquire(&s->ready), 1))
+		return D9_SITE_FIRST + i;
+	return d9_site_new(me, hook, ra, fp, depth);
+}
+
+/* The thread computed for longer than a millisecond: its CPU clock goes on record. */
+void d9_record_cpu(struct d9_cell *me, d9_u64 t);
+
+static inline void d9_in_call_set(struct d9_in_call *s, d9_u32 site, d9_i32 fd, d9_u64 t0, d9_u64 object, const void *fp)
+{
+	d9_store_relaxed(&s->site, 0);
+	d9_compiler_barrier();
+	s->fd = fd;
+	s->t0 = t0;
+	s->object = object;
+	s->sp = (d9_u64)fp;
+	d9_store_release(&s->site, site);
+}
+
+/* A siglongjmp out of a wait leaves its mark behind; a frame that lies above it on the same stack proves it stale. */
+static inline bool d9_in_call_stale(const struct d9_in_call *s, const void *fp)
+{
+	return (d9_u64)fp - s->sp < (8u << 20) && (d9_u64)fp >= s->sp;
+}
+
+/* bit: the family's bit of the control word.  Sets c->site to 0 if this call is not to be recorded. */
+static inline __attribute__((always_inline)) void d9_call_begin(struct d9_call *c, d9_u32 hook, d9_u64 bit, d9_u64 object,
+								d9_i32 fd, const void *ra, const void *fp)
+{
+	c->site = 0;
+	if (__builtin_expect(!(d9_load_relaxed(d9_shim.mask) & bit), 0))
+		return;
+	struct d9_cell *me = d9_me;
+	if (__builtin_expect(!me || !me->slot, 0) && !(me = d9_enter_thread()))
+		return;
+	struct d9_in_call *in = &me->slot->call;
+	c->site = d9_site(me, hook, ra, fp);
+	c->object = object;
+	c->fd = fd;
+	c->owner = 0;
+	c->outer_site = in->site;
+	if (__builtin_expect(c->outer_site != 0, 0)) {
+		c->outer = *in;
+		if (d9_in_call_stale(in, fp))
+			c->outer_site = 0;
+	}
+	c->t0 = d9_now();
+	if (__builtin_expect(c->t0 - me->last_end > d9_shim.long_gap, 0) && me->last_end)
+		d9_record_cpu(me, c->t0);
+	d9_in_call_set(in, c->site, fd, c->t0, object, fp);
+}
+
+/* Records a call that ended at t1. Out of line: with a stack, and with the CPU clock if it was long. */
+void d9_record_long_span(struct d9_cell *me, const struct d9_call *c, d9_u64 t1, d9_i32 result, d9_u32 waker, d9_u64 waker_t,
+			 const void *fp);
+/* Counts a call too short to be recorded. */
+void d9_count_call(struct d9_cell *me, d9_u32 hook, d9_u64 dur, bool failed);
+
+static inline __attribute__((always_inline)) void d9_record_span(struct d9_cell *me, const struct d9_call *c, d9_u64 t1,
+								 d9_i32 result, d9_u32 waker, d9_u64 waker_t)
+{
+	const d9_u32 len = sizeof(struct d9_ev_span);
+	struct d9_ev_span *e = (struct d9_ev_span *)d9_record_begin(me, len, D9_EV_span);
+	if (!e)
+		return;
+	e->rec.site = c->site;
+	e->rec.t = t1;
+	e->dur = t1 - c->t0;
+	e->object = c->object;
+	e->waker_t = waker_t;
+	e->result = result;
+	e->fd = c->fd;
+	e->waker = waker;
+	e->owner = c->owner;
+	d9_record_commit(&e->rec, len, D9_EV_span);
+}
+
+/* ---- who woke whom ----------------------------------------------------------------------------- */
+
+/* Objects are addresses of a process, or descriptors of it; the table is the family's. */
+static inline d9_u64 d9_wake_key(d9_u64 object) { return object | (d9_u64)(d9_shim.priv->proc & 0xffff) << 48; }
+#define D9_WAKE_FD(fd) (1ull << 47 | (d9_u32)(fd))
+static inline struct d9_waker *d9_waker_of(d9_u64 key)
+{
+	return &d9_shim.v.wakers[(key ^ key >> 10 ^ key >> 23 ^ key >> 48) & (D9_N_WAKERS - 1)];
+}
+/* A waiter says what it is about to wait for. */
+static inline void d9_waker_mark(d9_u64 object)
+{
+	d9_u64 key = d9_wake_key(object);
+	struct d9_waker *w = d9_waker_of(key);
+	if (d9_load_relaxed(&w->object) != key)
+		d9_store_relaxed(&w->object, key);
+}
+void d9_waker_store(struct d9_waker *w);
+/* The wake side: a load and a compare unless somebody waits. */
+static inline __attribute__((always_inline)) void d9_waker_note(d9_u64 object)
+{
+	if (!d9_load_relaxed(d9_shim.mask))
+		return;
+	d9_u64 key = d9_wake_key(object);
+	struct d9_waker *w = d9_waker_of(key);
+	if (__builtin_expect(d9_load_relaxed(&w->object) == key, 0))
+		d9_waker_store(w);
+}
+/* Who woke a wait for object that lasted from t0 to t1; D9_THREAD_NONE if nobody was seen. */
+static inline d9_u32 d9_waker_find(d9_u64 object, d9_u64 t0, d9_u64 t1, d9_u64 *ret_t)
+{
+	d9_u64 key = d9_wake_key(object);
+	const struct d9_waker *w = d9_waker_of(key);
+	d9_u64 t = d9_load_acquire(&w->t);
+	d9_u32 thread = d9_load_acquire(&w->thread);
+	if (d9_load_acquire(&w->object) != key || t < t0 || t > t1 || d9_load_acquire(&w->t) != t) {
+		*ret_t = 0;
+		return D9_THREAD_NONE;
+	}
+	*ret_t = t;
+	return thread;
+}
+
+/* ---- ownership without a wait -------------------------------------------------------------------- */
+
+void d9_held_add(d9_u64 object);    /* this thread took it at once, or after a wait */
+void d9_held_remove(d9_u64 object); /* this thread gave it back */
+
+/*
+ * flags: D9_HOOK_* of the hook.  wake: the object to look up in the waker table, 0 = none.
+ */
+static inline __attribute__((always_inline)) void d9_call_end(struct d9_call *c, d9_u32 hook, d9_u64 bit, d9_u32 flags,
+							      d9_i32 result, d9_u64 wake, const void *fp)
+{
+	if (__builtin_expect(!c->site, 0))
+		return;
+	d9_u64 t1 = d9_now();
+	struct d9_cell *me = d9_me;
+	if (__builtin_expect(!me || !me->slot, 0))
+		return; /* the call forked, and this is the child: the call is the parent's */
+	struct d9_in_call *in = &me->slot->call;
+	if (__builtin_expect(!c->outer_site, 1))
+		d9_store_relaxed(&in->site, 0);
+	else
+		d9_in_call_set(in, c->outer_site, c->outer.fd, c->outer.t0, c->outer.object, (const void *)c->outer.sp);
+	if (__builtin_expect(!(d9_load_relaxed(d9_shim.mask) & bit), 0))
+		return;
+	d9_u64 dur = t1 - c->t0;
+	if ((flags & D9_HOOK_SLOW) && dur < d9_shim.io_min) {
+		d9_count_call(me, hook, dur, result < 0);
+		return;
+	}
+	d9_u64 waker_t = 0;
+	d9_u32 waker = wake ? d9_waker_find(wake, c->t0, t1, &waker_t) : D9_THREAD_NONE;
+	if (__builtin_expect(dur > d9_shim.long_gap || dur > d9_shim.stack_min, 0))
+		d9_record_long_span(me, c, t1, result, waker, waker_t, fp);
+	else
+		d9_record_span(me, c, t1, result, waker, waker_t);
+	me->last_end = t1;
+}
+
+#endif

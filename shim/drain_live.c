@@ -1,0 +1,432 @@
+/*
+ * What the drainer sees of the members besides their records: who is alive, their CPU time, what they are in the
+ * middle of, how they ended; and the slots it takes back from threads that are gone.
+ */
+#include "drain_internal.h"
+#include "modules.h"
+#include "sys.h"
+#include "text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#define CHECKS_A_PASS 1000u   /* threads whose existence one pass looks up: 2 us each */
+#define CPU_READS_A_PASS 100u /* schedstat files one pass reads: 9 us each */
+#define MODULES_EVERY_NS 5000000000ull
+#define USES_MAX ((1u << (32 - D9_SLOT_BITS)) - 2) /* a slot used so often is never given out again */
+
+#define HEAD(type) (D9_REC_HEAD(sizeof(struct d9_ev_##type), D9_EV_##type) | D9_COMMITTED)
+
+static d9_u32 n_slots(const struct d9_drain *d)
+{
+	d9_u32 n = d9_load_acquire(&d->v.h->thread_next);
+	return n < D9_N_THREADS ? n : D9_N_THREADS;
+}
+static d9_u32 n_procs(const struct d9_drain *d)
+{
+	d9_u32 n = d9_load_acquire(&d->v.h->proc_next);
+	return n < D9_N_PROCS ? n : D9_N_PROCS;
+}
+static d9_u32 thread_id(const struct d9_drain *d, d9_u32 slot) { return D9_THREAD_ID(slot, d->v.threads[slot].use); }
+
+static bool proc_live(const struct d9_proc *p)
+{
+	d9_u32 s = d9_load_acquire(&p->state);
+	return s == D9_PROC_LIVE;
+}
+
+bool d9_live_slot_dead(const struct d9_drain *d, d9_u32 slot)
+{
+	const struct d9_thread *s = &d->v.threads[slot];
+	if (d9_load_acquire(&s->state) == D9_SLOT_DEAD)
+		return true;
+	return s->proc < n_procs(d) && d9_load_acquire(&d->v.procs[s->proc].state) == D9_PROC_GONE;
+}
+
+struct stat_line {
+	char state;
+	d9_u64 threads, start;
+};
+
+/* State, threads and start time (fields 3, 20, 22) of /proc/PID/stat.  False: no such process. */
+static bool read_stat(int pid, struct stat_line *ret)
+{
+	char path[32], buf[512];
+	struct d9_text t = d9_text_in(path, sizeof(path));
+	d9_text_str(&t, "/proc/");
+	d9_text_u64(&t, (d9_u64)pid);
+	d9_text_str(&t, "/stat");
+	long fd = d9_sys3(SYS_open, (long)path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	long n = d9_sys3(SYS_read, fd, (long)buf, sizeof(buf) - 1);
+	(void)d9_sys1(SYS_close, fd);
+	if (n <= 0)
+		return false;
+	buf[n] = 0;
+	const char *p = strrchr(buf, ')'); /* the name may hold anything */
+	if (!p || p[1] != ' ')
+		return false;
+	*ret = (struct stat_line){ .state = p[2] };
+	p += 2;
+	for (int field = 3; field <= 22; field++) {
+		d9_u64 *number = field == 20 ? &ret->threads : field == 22 ? &ret->start : NULL;
+		for (const char *q = p; number && *q >= '0' && *q <= '9'; q++)
+			*number = *number * 10 + (d9_u64)(*q - '0');
+		p += strcspn(p, " ");
+		p += *p == ' ';
+	}
+	return true;
+}
+
+static void check_proc(struct d9_drain *d, d9_u32 i)
+{
+	struct d9_proc *p = &d->v.procs[i];
+	struct stat_line st = { 0 };
+	bool there = read_stat(p->pid, &st);
+	if (!there && d9_sys2(SYS_kill, p->pid, 0) != -ESRCH)
+		return; /* /proc is not there or hides it: not known to be gone */
+	if (there && !p->start)
+		p->start = st.start;
+	/* A main thread that ended before the others is a zombie in a process that lives. */
+	bool dead = !there || st.state == 'X' || (st.state == 'Z' && st.threads <= 1) || p->start != st.start;
+	if (!dead)
+		return;
+	if (!p->ended_tsc)
+		p->ended_tsc = d9_drain_now(d);
+	d9_store_release(&p->state, D9_PROC_GONE);
+}
+
+static bool task_gone(int pid, int tid)
+{
+	char path[64];
+	struct d9_text t = d9_text_in(path, sizeof(path));
+	d9_text_str(&t, "/proc/");
+	d9_text_u64(&t, (d9_u64)pid);
+	d9_text_str(&t, "/task/");
+	d9_text_u64(&t, (d9_u64)tid);
+	return d9_sys3(SYS_access, (long)path, 0, 0) == -ENOENT;
+}
+
+/* A slot is dead if its task is gone; only threads that were silent are looked up. */
+static void check_slots(struct d9_drain *d)
+{
+	d9_u32 n = n_slots(d);
+	for (d9_u32 k = 0, checked = 0; k < n && checked < CHECKS_A_PASS; k++) {
+		d9_u32 i = d->live_next++ % n;
+		struct d9_thread *s = &d->v.threads[i];
+		if (d9_load_acquire(&s->state) != D9_SLOT_LIVE || s->proc >= n_procs(d))
+			continue;
+		const struct d9_proc *p = &d->v.procs[s->proc];
+		if (!proc_live(p))
+			continue;
+		checked++;
+		if (task_gone(p->pid, s->tid))
+			d9_store_release(&s->state, D9_SLOT_DEAD);
+	}
+}
+
+void d9_live_check(struct d9_drain *d)
+{
+	if (!d->o.same_pids)
+		return;
+	for (d9_u32 i = 0; i < n_procs(d); i++)
+		if (d9_load_acquire(&d->v.procs[i].state) && d9_load_acquire(&d->v.procs[i].state) != D9_PROC_GONE)
+			check_proc(d, i);
+	check_slots(d);
+	d9_u64 mono = d->live_mono;
+	if (mono - d->modules_mono < MODULES_EVERY_NS)
+		return;
+	if (d->modules_mono) /* the first look was the constructor's */
+		for (d9_u32 i = 0, scanned = 0; i < n_procs(d) && scanned < 8; i++)
+			if (proc_live(&d->v.procs[i])) {
+				scanned++;
+				(void)d9_modules_scan(&d->v, i, d->v.procs[i].pid, d9_drain_now(d), d->o.back);
+			}
+	d->modules_mono = mono;
+}
+
+unsigned d9_drain_alive(struct d9_drain *d)
+{
+	unsigned n = 0;
+	d9_live_check(d);
+	for (d9_u32 i = 0; i < n_procs(d); i++) {
+		d9_u32 s = d9_load_acquire(&d->v.procs[i].state);
+		n += s != D9_PROC_FREE && s != D9_PROC_GONE;
+	}
+	return n;
+}
+
+/* ---- CPU time ----------------------------------------------------------------------------------- */
+
+static bool read_schedstat(int pid, int tid, d9_u64 *ret_run, d9_u64 *ret_delay)
+{
+	char path[64], buf[64];
+	struct d9_text t = d9_text_in(path, sizeof(path));
+	d9_text_str(&t, "/proc/");
+	d9_text_u64(&t, (d9_u64)pid);
+	d9_text_str(&t, "/task/");
+	d9_text_u64(&t, (d9_u64)tid);
+	d9_text_str(&t, "/schedstat");
+	long fd = d9_sys3(SYS_open, (long)path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	long n = d9_sys3(SYS_read, fd, (long)buf, sizeof(buf) - 1);
+	(void)d9_sys1(SYS_close, fd);
+	if (n <= 0)
+		return false;
+	buf[n] = 0;
+	d9_u64 v[2] = { 0, 0 };
+	const char *p = buf;
+	for (int i = 0; i < 2; i++, p += *p == ' ')
+		for (; *p >= '0' && *p <= '9'; p++)
+			v[i] = v[i] * 10 + (d9_u64)(*p - '0');
+	*ret_run = v[0];
+	*ret_delay = v[1];
+	return true;
+}
+
+/* Run time and run delay of the threads that were heard of since their last sample. */
+int d9_live_cpu(struct d9_drain *d)
+{
+	if (d->o.sink || !d->o.same_pids)
+		return 0;
+	d9_u32 n = n_slots(d), reads = 0;
+	for (d9_u32 i = 0; i < n && reads < CPU_READS_A_PASS; i++) {
+		const struct d9_thread *s = &d->v.threads[i];
+		if (d9_load_acquire(&s->state) != D9_SLOT_LIVE || d->cpu_sampled[i] == d->thread_seen[i] || s->proc >= n_procs(d) ||
+		    !proc_live(&d->v.procs[s->proc]))
+			continue;
+		d->cpu_sampled[i] = d->thread_seen[i];
+		reads++;
+		struct d9_ev_cpu e = { .rec = { HEAD(cpu), 0, d9_drain_now(d) }, .source = 1 };
+		if (!read_schedstat(d->v.procs[s->proc].pid, s->tid, &e.run, &e.delay))
+			continue;
+		int r = d9_define_for(d, thread_id(d, i), &e.rec);
+		if (!r)
+			r = d9_drain_add(d, thread_id(d, i), 0, 0, 0, &e.rec);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/* ---- ends ---------------------------------------------------------------------------------------- */
+
+void d9_drain_child_ended(struct d9_drain *d, int pid, int status)
+{
+	for (d9_u32 i = 0; i < n_procs(d); i++) {
+		struct d9_proc *p = &d->v.procs[i];
+		if (p->pid != pid || d->proc_ended[i] || d9_load_acquire(&p->state) == D9_PROC_EXEC)
+			continue;
+		d->proc_status[i] = status + 1;
+		if (!p->ended_tsc)
+			p->ended_tsc = d9_drain_now(d);
+		d9_store_release(&p->state, D9_PROC_GONE);
+	}
+}
+
+/* How: what the process said of itself, unless the one who waited for it knows better. */
+static void end_of(const struct d9_drain *d, d9_u32 i, struct d9_ev_exit *e)
+{
+	const struct d9_proc *p = &d->v.procs[i];
+	int status = d->proc_status[i] - 1;
+	e->how = p->end_said == D9_PROC_EXIT ? 1 : p->end_said == D9_PROC_UEXIT ? 2 : p->end_said == D9_PROC_EXEC ? 4 : 5;
+	e->code = p->exit_code;
+	if (status < 0)
+		return;
+	if (WIFSIGNALED(status)) {
+		e->how = 3;
+		e->code = WTERMSIG(status);
+	} else {
+		e->how = e->how == 5 ? 2 : e->how;
+		e->code = WEXITSTATUS(status);
+	}
+}
+
+/* ---- totals, losses, what is pending -------------------------------------------------------------- */
+
+static int tell_calls(struct d9_drain *d, d9_u32 slot)
+{
+	const struct d9_thread *s = &d->v.threads[slot];
+	if (!d9_load_acquire(&s->calls_open))
+		return 0;
+	for (d9_u32 k = 0; k < D9_N_CALLS; k++) {
+		const struct d9_call_count *c = &d->v.calls[slot].of[k];
+		d9_u32 hook = d9_load_relaxed(&c->hook);
+		if (!hook || !d9_load_relaxed(&c->count))
+			continue;
+		struct d9_ev_calls e = { .rec = { HEAD(calls), 0, d9_drain_now(d) }, .count = d9_load_relaxed(&c->count),
+					 .total = d9_load_relaxed(&c->total_tsc), .max = d9_load_relaxed(&c->max_tsc), .hook = hook,
+					 .errors = d9_load_relaxed(&c->errors) };
+		int r = d9_define_for(d, thread_id(d, slot), &e.rec);
+		if (!r)
+			r = d9_drain_add(d, thread_id(d, slot), 0, 0, 0, &e.rec);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int d9_live_totals(struct d9_drain *d)
+{
+	for (d9_u32 i = 0; i < n_slots(d); i++) {
+		d9_u32 state = d9_load_acquire(&d->v.threads[i].state);
+		int r = state == D9_SLOT_LIVE || state == D9_SLOT_DEAD ? tell_calls(d, i) : 0;
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int d9_live_gaps(struct d9_drain *d)
+{
+	for (d9_u32 i = 0; i < n_slots(d); i++) {
+		const struct d9_thread *s = &d->v.threads[i];
+		d9_u64 drops = d9_load_relaxed(&s->drops);
+		if (d9_load_acquire(&s->state) == D9_SLOT_FREE || drops == d->drops_told[i])
+			continue;
+		struct d9_ev_gap e = { .rec = { HEAD(gap), 0, d9_drain_now(d) }, .events = drops - d->drops_told[i], .since = d->drops_since[i] };
+		int r = d9_define_for(d, thread_id(d, i), &e.rec);
+		if (!r)
+			r = d9_drain_add(d, thread_id(d, i), 0, 0, 0, &e.rec);
+		if (r)
+			return r;
+		d->drops_told[i] = drops;
+		d->drops_since[i] = e.rec.t;
+	}
+	return 0;
+}
+
+static int tell_in_call(struct d9_drain *d, d9_u32 slot, d9_u64 now)
+{
+	const struct d9_in_call *c = &d->v.threads[slot].call;
+	d9_u32 site = d9_load_acquire(&c->site);
+	struct d9_ev_pending e = { .rec = { HEAD(pending), site, now }, .since = d9_load_relaxed(&c->t0),
+				   .object = d9_load_relaxed(&c->object), .fd = d9_load_relaxed(&c->fd) };
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	/* A sample that straddles two calls shows in the site or in the start. */
+	if (!site || d9_load_acquire(&c->site) != site || d9_load_relaxed(&c->t0) != e.since || e.since > now)
+		return 0;
+	e.owner = d9_load_relaxed(&d->v.threads[slot].call_owner);
+	int r = d9_define_for(d, thread_id(d, slot), &e.rec);
+	return r ? r : d9_drain_add(d, thread_id(d, slot), 0, 0, 0, &e.rec);
+}
+
+static int tell_held(struct d9_drain *d, d9_u32 slot, d9_u64 now)
+{
+	for (int i = 0; i < (int)D9_N_HELD; i++) {
+		const struct d9_held *h = &d->v.threads[slot].held[i];
+		struct d9_ev_held e = { .rec = { HEAD(held), 0, now }, .object = d9_load_acquire(&h->object), .since = d9_load_relaxed(&h->t) };
+		if (!e.object || e.since > now)
+			continue;
+		int r = d9_define_for(d, thread_id(d, slot), &e.rec);
+		if (!r)
+			r = d9_drain_add(d, thread_id(d, slot), 0, 0, 0, &e.rec);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int d9_live_pending(struct d9_drain *d)
+{
+	for (d9_u32 i = 0; i < n_slots(d); i++) {
+		const struct d9_thread *s = &d->v.threads[i];
+		d9_u32 state = d9_load_acquire(&s->state);
+		if (state != D9_SLOT_LIVE || s->proc >= n_procs(d))
+			continue; /* a thread that ended on its own is in no call any more */
+		d9_u64 now = d9_drain_now(d);
+		int r = tell_in_call(d, i, now);
+		if (!r)
+			r = tell_held(d, i, now);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/* Is it over, or is it this very process, on its way out? */
+static bool proc_over(const struct d9_drain *d, const struct d9_proc *p, bool final)
+{
+	if (d9_load_acquire(&p->state) == D9_PROC_GONE)
+		return true;
+	return final && d->o.kind == D9_LEASE_THREAD && (p->end_said == D9_PROC_EXIT || p->end_said == D9_PROC_UEXIT) &&
+	       p->pid == (d9_i32)d9_sys0(SYS_getpid);
+}
+
+/* The last words of a process: what each thread was in the middle of, its totals, how it ended. */
+static int tell_end(struct d9_drain *d, d9_u32 i)
+{
+	struct d9_proc *p = &d->v.procs[i];
+	d9_u64 t = p->ended_tsc ? p->ended_tsc : d9_drain_now(d);
+	d9_u32 leader = p->leader_thread;
+	for (d9_u32 k = 0; k < n_slots(d); k++) {
+		struct d9_thread *s = &d->v.threads[k];
+		if (d9_load_acquire(&s->state) != D9_SLOT_LIVE || s->proc != i)
+			continue;
+		int r = tell_in_call(d, k, t);
+		if (r || (r = tell_held(d, k, t)) || (r = tell_calls(d, k)))
+			return r;
+	}
+	struct d9_ev_exit e = { .rec = { HEAD(exit), 0, t } };
+	end_of(d, i, &e);
+	int r = leader ? d9_define_for(d, leader - 1, &e.rec) : 0;
+	return r ? r : d9_drain_add(d, leader ? leader - 1 : D9_THREAD_NONE, 0, 0, 0, &e.rec);
+}
+
+int d9_live_ends(struct d9_drain *d, bool final)
+{
+	for (d9_u32 i = 0; i < n_procs(d) && !d->o.sink; i++) {
+		struct d9_proc *p = &d->v.procs[i];
+		if (d->proc_ended[i] || !proc_over(d, p, final))
+			continue;
+		int r = tell_end(d, i);
+		if (r)
+			return r;
+		d->proc_ended[i] = 1;
+		for (d9_u32 k = 0; k < n_slots(d) && d9_load_acquire(&p->state) == D9_PROC_GONE; k++)
+			if (d->v.threads[k].proc == i && d9_load_acquire(&d->v.threads[k].state) == D9_SLOT_LIVE)
+				d9_store_release(&d->v.threads[k].state, D9_SLOT_DEAD);
+	}
+	return 0;
+}
+
+/* ---- slots come back -------------------------------------------------------------------------------- */
+
+static bool owns_chunk(const struct d9_drain *d, d9_u32 slot)
+{
+	for (d9_u32 i = 0; i < d->v.n_chunks; i++) {
+		d9_u32 w = d9_load_acquire(&d->v.entries[i].state), state = D9_CHUNK_STATE(w);
+		if (D9_CHUNK_OWNER(w) == slot && (state == D9_CHUNK_ACTIVE || state == D9_CHUNK_FULL))
+			return true;
+	}
+	return false;
+}
+
+/* Slots of threads that are gone and whose records are all out: their totals, then they are free again. */
+void d9_live_free_slots(struct d9_drain *d)
+{
+	d9_u32 freed = 0;
+	if (d->o.sink)
+		return;
+	for (d9_u32 i = 0; i < n_slots(d); i++) {
+		struct d9_thread *s = &d->v.threads[i];
+		if (d9_load_acquire(&s->state) != D9_SLOT_DEAD || s->use >= USES_MAX || owns_chunk(d, i))
+			continue;
+		if (d->open && (tell_calls(d, i) || d9_drain_flush(d)))
+			return;
+		s->calls_open = 0;
+		s->use++;
+		d->drops_told[i] = d->drops_since[i] = d->thread_seen[i] = d->cpu_sampled[i] = 0;
+		s->drops = 0;
+		d9_store_release(&s->state, D9_SLOT_FREE);
+		d9_store_relaxed(&d->v.h->thread_free_hint, i);
+		freed++;
+	}
+	if (freed)
+		d9_add_acq_rel(&d->v.h->free_epoch, 1);
+}

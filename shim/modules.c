@@ -1,0 +1,212 @@
+/* Reading /proc/PID/maps and build ids; see modules.h. */
+#include "modules.h"
+#include "atomic.h"
+#include "sys.h"
+#include "text.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/uio.h>
+
+struct mapping {
+	d9_u64 start, end, offset;
+	bool exec;
+	const char *path; /* "" for anonymous memory */
+};
+
+struct lines {
+	int fd;
+	d9_u32 have, at;
+	bool eof;
+	char buf[2048];
+};
+
+/* The next line of the file, NUL-ended, or NULL.  Longer ones are cut. */
+static char *next_line(struct lines *l)
+{
+	for (;;) {
+		char *start = l->buf + l->at, *nl = memchr(start, '\n', l->have - l->at);
+		if (nl) {
+			*nl = 0;
+			l->at = (d9_u32)(nl + 1 - l->buf);
+			return start;
+		}
+		if (l->eof)
+			return NULL;
+		if (l->at == 0 && l->have == sizeof(l->buf))
+			l->have = 0; /* no line of a maps file is this long */
+		memmove(l->buf, l->buf + l->at, l->have - l->at);
+		l->have -= l->at;
+		l->at = 0;
+		long n = d9_sys3(SYS_read, l->fd, (long)(l->buf + l->have), (long)(sizeof(l->buf) - l->have));
+		if (n <= 0)
+			l->eof = true;
+		else
+			l->have += (d9_u32)n;
+	}
+}
+
+static d9_u64 hex(char **p)
+{
+	d9_u64 v = 0;
+	for (;; (*p)++) {
+		unsigned c = (unsigned char)**p;
+		if (c >= '0' && c <= '9')
+			v = v << 4 | (c - '0');
+		else if (c >= 'a' && c <= 'f')
+			v = v << 4 | (c - 'a' + 10);
+		else
+			return v;
+	}
+}
+
+/* "start-end perms offset dev inode   path" */
+static void parse_line(char *p, struct mapping *ret)
+{
+	ret->start = hex(&p);
+	p += *p == '-';
+	ret->end = hex(&p);
+	p += *p == ' ';
+	ret->exec = strnlen(p, 4) == 4 && p[2] == 'x';
+	p += strcspn(p, " ");
+	p += *p == ' ';
+	ret->offset = hex(&p);
+	for (int field = 0; field < 2; field++) { /* device, inode */
+		p += *p == ' ';
+		p += strcspn(p, " ");
+	}
+	p += strspn(p, " ");
+	ret->path = p;
+}
+
+static bool read_memory(int pid, d9_u64 from, void *to, d9_u64 n)
+{
+	struct iovec l = { to, n }, r = { (void *)from, n };
+	return d9_sys6(SYS_process_vm_readv, pid, (long)&l, 1, (long)&r, 1, 0) == (long)n;
+}
+
+/* Looks through a notes segment for the GNU build id. */
+static d9_u8 find_build_id(const d9_u8 *p, d9_u64 n, d9_u8 *ret, d9_u8 max)
+{
+	while (n >= sizeof(Elf64_Nhdr)) {
+		Elf64_Nhdr h;
+		memcpy(&h, p, sizeof(h));
+		d9_u64 name = ((d9_u64)h.n_namesz + 3) & ~3ull, desc = ((d9_u64)h.n_descsz + 3) & ~3ull, all = sizeof(h) + name + desc;
+		if (all > n)
+			return 0;
+		if (h.n_type == NT_GNU_BUILD_ID && h.n_namesz == 4 && !memcmp(p + sizeof(h), "GNU", 4) && h.n_descsz <= max) {
+			memcpy(ret, p + sizeof(h) + name, h.n_descsz);
+			return (d9_u8)h.n_descsz;
+		}
+		p += all;
+		n -= all;
+	}
+	return 0;
+}
+
+/* The build id of the image whose first byte is mapped at `base`; 0 bytes if it cannot be read. */
+static d9_u8 build_id(int pid, d9_u64 base, d9_u8 *ret, d9_u8 max)
+{
+	Elf64_Ehdr e;
+	if (!read_memory(pid, base, &e, sizeof(e)) || memcmp(e.e_ident, ELFMAG, SELFMAG) || e.e_phentsize != sizeof(Elf64_Phdr))
+		return 0;
+	d9_u64 first = ~0ull;
+	for (int i = 0; i < e.e_phnum && i < 32; i++) {
+		Elf64_Phdr ph;
+		if (!read_memory(pid, base + e.e_phoff + (d9_u64)i * sizeof(ph), &ph, sizeof(ph)))
+			return 0;
+		if (ph.p_type == PT_LOAD && first == ~0ull)
+			first = ph.p_vaddr & ~4095ull;
+		d9_u8 notes[512];
+		d9_u64 n = ph.p_filesz < sizeof(notes) ? ph.p_filesz : sizeof(notes);
+		/* Notes may be listed before the first PT_LOAD only in odd files; then vaddr 0 is assumed. */
+		d9_u64 at = base + ph.p_vaddr - (first == ~0ull ? 0 : first);
+		if (ph.p_type != PT_NOTE || !read_memory(pid, at, notes, n))
+			continue;
+		d9_u8 got = find_build_id(notes, n, ret, max);
+		if (got)
+			return got;
+	}
+	return 0;
+}
+
+/* Is the mapping in the table already, as this process's or as one it inherited by fork? */
+static struct d9_module *find(struct d9_view *v, d9_u32 proc, const struct mapping *m, d9_u32 n)
+{
+	for (d9_u32 i = 0; i < n; i++) {
+		struct d9_module *t = &v->modules[i];
+		if (!d9_load_acquire(&t->ready) || t->until_tsc || t->start != m->start || t->end != m->end || t->offset != m->offset ||
+		    strncmp(t->path, m->path, sizeof(t->path) - 1))
+			continue;
+		for (d9_u32 p = proc, hops = 0; p < D9_N_PROCS && hops < 64; p = v->procs[p].parent, hops++)
+			if (t->proc == p)
+				return t;
+	}
+	return NULL;
+}
+
+static void add(struct d9_view *v, d9_u32 proc, int pid, const struct mapping *m, d9_u64 image, d9_u64 now,
+		bool (*back)(const void *, d9_u64))
+{
+	d9_u32 i = d9_add_relaxed(&v->h->module_next, 1);
+	if (i >= D9_N_MODULES || !back(&v->modules[i], sizeof(struct d9_module))) {
+		d9_add_relaxed(&v->h->module_next, -1u);
+		return; /* frames of this module stay plain addresses */
+	}
+	struct d9_module *t = &v->modules[i];
+	t->proc = proc;
+	t->start = m->start;
+	t->end = m->end;
+	t->offset = m->offset;
+	t->from_tsc = now;
+	t->until_tsc = 0;
+	t->build_id_bytes = image ? build_id(pid, image, t->build_id, sizeof(t->build_id)) : 0;
+	struct d9_text path = d9_text_in(t->path, sizeof(t->path));
+	d9_text_str(&path, m->path);
+	d9_store_release(&t->ready, 1);
+}
+
+bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (*back)(const void *, d9_u64))
+{
+	char name[32];
+	struct d9_text t = d9_text_in(name, sizeof(name));
+	d9_text_str(&t, "/proc/");
+	if (pid)
+		d9_text_u64(&t, (d9_u64)pid);
+	else
+		d9_text_str(&t, "self");
+	d9_text_str(&t, "/maps");
+	struct lines l = { .fd = (int)d9_sys3(SYS_open, (long)name, O_RDONLY | O_CLOEXEC, 0) };
+	if (l.fd < 0)
+		return false;
+	if (!pid)
+		pid = (int)d9_sys0(SYS_getpid);
+	d9_u8 seen[D9_N_MODULES / 8] = { 0 };
+	d9_u32 before = d9_load_acquire(&v->h->module_next);
+	if (before > D9_N_MODULES)
+		before = D9_N_MODULES;
+	char image_path[256] = "";
+	d9_u64 image = 0;
+	for (char *line; (line = next_line(&l));) {
+		struct mapping m;
+		parse_line(line, &m);
+		if (m.offset == 0 && *m.path) { /* first mapping of a file: its ELF header */
+			image = m.start;
+			struct d9_text ip = d9_text_in(image_path, sizeof(image_path));
+			d9_text_str(&ip, m.path);
+		}
+		if (!m.exec || !*m.path || !strcmp(m.path, "[vsyscall]"))
+			continue;
+		const struct d9_module *known = find(v, proc, &m, before);
+		if (known)
+			seen[(known - v->modules) / 8] |= (d9_u8)(1u << ((known - v->modules) & 7));
+		else
+			add(v, proc, pid, &m, strncmp(image_path, m.path, sizeof(image_path) - 1) ? 0 : image, now, back);
+	}
+	(void)d9_sys1(SYS_close, l.fd);
+	for (d9_u32 i = 0; i < before; i++)
+		if (v->modules[i].proc == proc && v->modules[i].ready && !v->modules[i].until_tsc && !(seen[i / 8] >> (i & 7) & 1))
+			v->modules[i].until_tsc = now;
+	return true;
+}

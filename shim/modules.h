@@ -1,0 +1,18 @@
+/*
+ * What is mapped executable in a process, from when to when: the arena's module table, filled from
+ * /proc/PID/maps at start and by the drainer.  Raw system calls only; runs in the host's constructor, in its
+ * drain thread, and in d9.
+ */
+#ifndef D9_SHIM_MODULES_H
+#define D9_SHIM_MODULES_H
+#include "view.h"
+
+#include <stdbool.h>
+
+/*
+ * Brings the table up to date for process entry `proc`, seen by the caller as `pid` (0: the caller itself).
+ * now: raw clock.  back: makes a table page present before it is touched.  False: its maps could not be read.
+ */
+bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (*back)(const void *, d9_u64));
+
+#endif

@@ -1,0 +1,130 @@
+/* Taking stacks; see stack.h. */
+#include "stack.h"
+#include "sys.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#define PAGE 4096ull
+#define PROBE_PAGES 16u  /* one process_vm_readv */
+#define PROBE_CALLS 64u  /* so a stack deeper than 4 MiB below what is known has none */
+#define THREAD_STACK_MAX (1ull << 30)
+#define FRAMES_ENOUGH 3u /* fewer: the chain broke at once, the code keeps no frame pointers */
+
+d9_u32 d9_stack_walk(d9_u64 fp, d9_u64 lo, d9_u64 hi, d9_u64 *ret, d9_u32 max)
+{
+	d9_u32 n = 0;
+	while (n < max && fp >= lo && fp < hi - 16 && !(fp & 7)) {
+		const d9_u64 *frame = (const d9_u64 *)fp;
+		d9_u64 next = frame[0], ra = frame[1];
+		if (ra < PAGE)
+			break;
+		ret[n++] = ra;
+		if (next <= fp)
+			break;
+		fp = next;
+	}
+	return n;
+}
+
+/* The kernel reads one byte of each page; it knows what is readable, and answers instead of faulting. */
+static bool readable(d9_u64 from, d9_u32 pages)
+{
+	char bytes[PROBE_PAGES];
+	struct iovec local = { bytes, pages }, remote[PROBE_PAGES];
+	for (d9_u32 i = 0; i < pages; i++)
+		remote[i] = (struct iovec){ (void *)(from + i * PAGE), 1 };
+	return d9_sys6(SYS_process_vm_readv, d9_sys0(SYS_getpid), (long)&local, 1, (long)remote, pages, 0) == (long)pages;
+}
+
+/* Top of the stack that this thread was born with: glibc keeps the thread's descriptor there. */
+static d9_u64 stack_top(d9_u64 sp)
+{
+	d9_u64 main_hi = d9_shim.main_stack_hi, self = (d9_u64)pthread_self();
+	if (self > sp && self - sp < THREAD_STACK_MAX && !(main_hi > sp && main_hi < self))
+		return self;
+	return main_hi > sp && main_hi - sp < THREAD_STACK_MAX ? main_hi : 0;
+}
+
+bool d9_stack_known(struct d9_cell *me, d9_u64 sp)
+{
+	if (sp >= me->stack_lo && sp < me->stack_hi)
+		return true;
+	if (d9_shim.priv->nosys)
+		return false;
+	if (!me->stack_hi || sp >= me->stack_hi) {
+		me->stack_hi = stack_top(sp);
+		me->stack_lo = me->stack_hi & ~(PAGE - 1);
+		if (!me->stack_hi)
+			return false;
+	}
+	d9_u64 want = sp & ~(PAGE - 1), lo = me->stack_lo;
+	if (lo == (me->stack_hi & ~(PAGE - 1)) && readable(lo, 1) == false)
+		return false;
+	for (d9_u32 i = 0; lo > want; i++) {
+		d9_u64 pages = (lo - want) / PAGE;
+		if (pages > PROBE_PAGES)
+			pages = PROBE_PAGES;
+		if (i == PROBE_CALLS || !readable(lo - pages * PAGE, (d9_u32)pages))
+			return false;
+		lo -= pages * PAGE;
+	}
+	me->stack_lo = lo;
+	return true;
+}
+
+void d9_stack_plan(struct d9_cell *me, const void *fp, struct d9_stack_plan *ret)
+{
+	ret->kind = D9_TAIL_NONE;
+	ret->n = ret->bytes = 0;
+	ret->hi = 0;
+	d9_u64 at = (d9_u64)fp;
+	if (d9_shim.stacks == D9_STACKS_OFF || !d9_stack_known(me, (d9_u64)__builtin_frame_address(0)))
+		return;
+	if (d9_shim.stacks != D9_STACKS_SLICE) {
+		ret->n = d9_stack_walk(at, me->stack_lo, me->stack_hi, ret->frames, D9_STACK_FRAMES);
+		if (ret->n >= FRAMES_ENOUGH || d9_shim.stacks == D9_STACKS_FP) {
+			ret->kind = ret->n ? D9_TAIL_FRAMES : D9_TAIL_NONE;
+			ret->bytes = ret->n ? 8 + 8 * ret->n : 0;
+			return;
+		}
+	}
+	d9_u64 left = me->stack_hi - (d9_u64)__builtin_frame_address(0);
+	ret->kind = D9_TAIL_SLICE;
+	ret->hi = me->stack_hi;
+	ret->n = (left < D9_SLICE_BYTES ? (d9_u32)left : D9_SLICE_BYTES) & ~7u;
+	ret->bytes = 8 + (d9_u32)sizeof(struct d9_slice) + ret->n;
+}
+
+/* noinline: the registers and the slice are this function's own frame and what lies above it. */
+__attribute__((noinline)) static d9_u32 write_slice(d9_u32 n, d9_u64 hi, struct d9_slice *to)
+{
+	__asm__ volatile("leaq 0f(%%rip), %%rax\n0:\tmovq %%rax, 0(%0)\n\t"
+			 "movq %%rsp, 8(%0)\n\tmovq %%rbp, 16(%0)\n\tmovq %%rbx, 24(%0)\n\t"
+			 "movq %%r12, 32(%0)\n\tmovq %%r13, 40(%0)\n\tmovq %%r14, 48(%0)\n\tmovq %%r15, 56(%0)"
+			 :
+			 : "D"(to)
+			 : "rax", "memory");
+	d9_u64 from = to->rsp;
+	d9_u8 *out = (d9_u8 *)(to + 1);
+	/* Not memcpy: a call would push below rsp, and the slice must be what the registers describe. */
+	if (from + n > hi)
+		n = (d9_u32)(hi - from) & ~7u;
+	for (d9_u32 i = 0; i < n; i += 8)
+		*(d9_u64 *)(out + i) = *(const volatile d9_u64 *)(from + i);
+	return n;
+}
+
+void d9_stack_write(const struct d9_stack_plan *plan, void *to)
+{
+	struct d9_tail *tail = to;
+	tail->pad = 0;
+	if (plan->kind == D9_TAIL_FRAMES) {
+		tail->kind_bytes = D9_TAIL_WORD(D9_TAIL_FRAMES, 8 * plan->n);
+		memcpy(tail + 1, plan->frames, 8 * plan->n);
+		return;
+	}
+	d9_u32 n = write_slice(plan->n, plan->hi, (struct d9_slice *)(tail + 1));
+	tail->kind_bytes = D9_TAIL_WORD(D9_TAIL_SLICE, sizeof(struct d9_slice) + n);
+}

@@ -1,0 +1,39 @@
+/*
+ * Stacks of the calling thread: by frame pointers with strict bounds, or as registers and a bounded slice
+ * that d9 unwinds later.  No unwinder, no lock, no allocation; never reads memory it has not seen to be readable.
+ */
+#ifndef D9_SHIM_STACK_H
+#define D9_SHIM_STACK_H
+#include "arena.h"
+
+#define D9_STACK_FRAMES 64u
+#define D9_SLICE_BYTES 3072u
+/* Largest tail of a stack: tail word, registers, slice. */
+#define D9_STACK_TAIL_MAX (8u + (d9_u32)sizeof(struct d9_slice) + D9_SLICE_BYTES)
+
+/*
+ * Return addresses along a chain of frame pointers.  fp: a frame pointer; [lo, hi): readable stack.  Writes
+ * at most max, returns how many; stops at the first step that is misaligned, out of bounds or not upward.
+ */
+d9_u32 d9_stack_walk(d9_u64 fp, d9_u64 lo, d9_u64 hi, d9_u64 *ret, d9_u32 max);
+
+/*
+ * Makes sure that [sp, me->stack_hi) is readable and remembers it.  False: this is not the stack the thread
+ * was born with (a fiber, a signal stack), or it is too deep, or looking is not allowed (seccomp).
+ */
+bool d9_stack_known(struct d9_cell *me, d9_u64 sp);
+
+/* What to take of a stack, decided before room is reserved for it. */
+struct d9_stack_plan {
+	d9_u32 kind;  /* enum d9_tail_kind; D9_TAIL_NONE: no stack to be had */
+	d9_u32 n;     /* frames, or bytes of the slice */
+	d9_u32 bytes; /* of the whole tail, a multiple of 8 */
+	d9_u64 hi;    /* end of the readable stack */
+	d9_u64 frames[D9_STACK_FRAMES];
+};
+/* fp: the hook's own frame pointer, so the first frame is the hook's caller. */
+void d9_stack_plan(struct d9_cell *me, const void *fp, struct d9_stack_plan *ret);
+/* Writes the tail planned to `to`; of a slice, from the frame of the caller of this function up. */
+void d9_stack_write(const struct d9_stack_plan *plan, void *to);
+
+#endif
