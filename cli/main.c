@@ -10,6 +10,12 @@
 
 /* In the order in which a newcomer needs them. */
 static const struct d9_cmd commands[] = {
+	{"check", d9_cmd_check, "[--json] BINARY|PID", "Say what will be seen in a program, and what will not.",
+	 "  --json   one JSON document on stdout\n"
+	 "A script stands for its interpreter, a name without a slash is looked for on PATH.\n"
+	 "Exits 1 if something will not be seen: then a line marked `unseen` says what.\n\n"
+	 "Example:\n"
+	 "  d9 check /usr/sbin/nginx && d9 run -- /usr/sbin/nginx\n"},
 	{"help", d9_cmd_help, "[COMMAND]", "Say what a command does.",
 	 "Example:\n"
 	 "  d9 help\n"},

@@ -44,6 +44,8 @@ struct d9_object {
 	Dwarf *dwarf;
 	struct d9_cu_range *cus; /* sorted by start */
 	size_t n_cus;
+	d9_u64 own_bytes; /* code of units that are not a toolchain's own library */
+	bool own_rust;
 
 	bool eh_read;
 	d9_u64 eh_hdr, eh_table; /* addresses of .eh_frame_hdr and its search table */
@@ -77,6 +79,7 @@ struct d9_line {
 	int line;
 };
 size_t d9_object_lines(struct d9_object *o, d9_u64 vaddr, struct d9_line *ret, size_t max);
+/* Line tables of the program itself: those of Rust's standard library are in every Rust program. */
 bool d9_object_has_lines(struct d9_object *o);
 void d9_object_free_lines(struct d9_object *o);
 

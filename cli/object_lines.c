@@ -32,20 +32,38 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
+/* Was this unit compiled elsewhere, as a part of the tool chain? */
+static bool is_toolchain(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	const char *dir = dwarf_attr(die, DW_AT_comp_dir, &attr) ? dwarf_formstring(&attr) : NULL;
+	return dir && (!strncmp(dir, "/rustc/", 7) || !strncmp(dir, "/rust/deps/", 11));
+}
+
+static bool read_unit(struct d9_object *o, Dwarf_Die *die, size_t *capacity)
+{
+	Dwarf_Addr base, start, end;
+	bool own = !is_toolchain(die);
+	for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &start, &end)) > 0;) {
+		if (!add_range(o, capacity, (struct d9_cu_range){start, end, dwarf_dieoffset(die)}))
+			return false;
+		if (own && start < end) {
+			o->own_bytes += end - start;
+			o->own_rust |= dwarf_srclang(die) == DW_LANG_Rust;
+		}
+	}
+	return true;
+}
+
 static void read_ranges(struct d9_object *o)
 {
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die die;
 	uint8_t type;
 	size_t capacity = 0;
-	while (dwarf_get_units(o->dwarf, cu, &cu, NULL, &type, &die, NULL) == 0) {
-		Dwarf_Addr base, start, end;
-		if (type != DW_UT_compile && type != DW_UT_skeleton)
-			continue;
-		for (ptrdiff_t at = 0; (at = dwarf_ranges(&die, at, &base, &start, &end)) > 0;)
-			if (!add_range(o, &capacity, (struct d9_cu_range){start, end, dwarf_dieoffset(&die)}))
-				return;
-	}
+	while (dwarf_get_units(o->dwarf, cu, &cu, NULL, &type, &die, NULL) == 0)
+		if ((type == DW_UT_compile || type == DW_UT_skeleton) && !read_unit(o, &die, &capacity))
+			break;
 	if (o->n_cus)
 		qsort(o->cus, o->n_cus, sizeof(*o->cus), by_start);
 }
@@ -64,8 +82,12 @@ static void open_dwarf(struct d9_object *o)
 
 bool d9_object_has_lines(struct d9_object *o)
 {
+	d9_u64 code = 0;
 	open_dwarf(o);
-	return o->n_cus > 0;
+	for (size_t i = 0; i < o->n_loads; i++)
+		code += o->loads[i].executable ? o->loads[i].file_bytes : 0;
+	/* a tenth: a start-up file or one assembly source with lines does not make a program with lines */
+	return o->own_rust || (o->own_bytes && o->own_bytes >= code / 10);
 }
 
 static bool find_cu(struct d9_object *o, d9_u64 vaddr, Dwarf_Die *ret)
