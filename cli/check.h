@@ -17,6 +17,11 @@ struct d9_version {
 	unsigned major, minor; /* 0.0: none */
 };
 
+struct d9_names {
+	char **of; /* sorted */
+	size_t n;
+};
+
 struct d9_elf_facts {
 	enum d9_binary_kind kind;
 	char interpreter[PATH_MAX]; /* PT_INTERP, "" = none */
@@ -26,8 +31,8 @@ struct d9_elf_facts {
 	unsigned n_needed;
 	struct d9_version glibc_needed;  /* highest GLIBC_x.y that it asks for */
 	struct d9_version glibc_defined; /* highest that it is, for a libc */
-	char **imports;                  /* undefined dynamic functions, sorted */
-	size_t n_imports;
+	struct d9_names imports;         /* dynamic functions that others are to provide */
+	struct d9_names exports;         /* and those that it provides */
 	bool go, rust;
 	char tokio[24];  /* version, "" = none seen */
 	bool asan, tsan; /* inside the file, not as a library */
@@ -40,6 +45,7 @@ struct d9_elf_facts {
 int d9_elf_facts_read(const char *path, struct d9_elf_facts *ret);
 void d9_elf_facts_fini(struct d9_elf_facts *f);
 bool d9_elf_facts_import(const struct d9_elf_facts *f, const char *name);
+bool d9_elf_facts_export(const struct d9_elf_facts *f, const char *name);
 /* Below 0, 0 or above 0, like strcmp. */
 int d9_version_compare(struct d9_version a, struct d9_version b);
 

@@ -115,27 +115,30 @@ static void read_definitions(Elf *elf, Elf_Data *data, size_t strings, struct d9
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
+static void add_name(struct d9_names *names, const char *name)
+{
+	if (names->of && (names->of[names->n] = strdup(name)))
+		names->n++;
+}
+
 static void read_dynsym(Elf *elf, Elf_Data *data, size_t strings, struct d9_elf_facts *f)
 {
 	size_t n = data->d_size / sizeof(Elf64_Sym);
 	f->dynsym = n > 1;
-	f->imports = calloc(n + 1, sizeof(*f->imports));
-	for (size_t i = 0; f->imports && i < n; i++) {
+	f->imports.of = calloc(n + 1, sizeof(char *));
+	f->exports.of = calloc(n + 1, sizeof(char *));
+	for (size_t i = 0; i < n; i++) {
 		GElf_Sym sym;
-		if (!gelf_getsym(data, (int)i, &sym))
-			continue;
-		const char *name = elf_strptr(elf, strings, sym.st_name);
-		if (!name || !*name)
-			continue;
-		if (sym.st_shndx == SHN_UNDEF && (f->imports[f->n_imports] = strdup(name)))
-			f->n_imports++;
-		else if (sym.st_shndx != SHN_UNDEF && !strcmp(name, "__asan_init"))
-			f->asan = true;
-		else if (sym.st_shndx != SHN_UNDEF && !strcmp(name, "__tsan_init"))
-			f->tsan = true;
+		const char *name = gelf_getsym(data, (int)i, &sym) ? elf_strptr(elf, strings, sym.st_name) : NULL;
+		if (name && *name)
+			add_name(sym.st_shndx == SHN_UNDEF ? &f->imports : &f->exports, name);
 	}
-	if (f->imports)
-		qsort(f->imports, f->n_imports, sizeof(*f->imports), by_name);
+	if (f->imports.n)
+		qsort(f->imports.of, f->imports.n, sizeof(char *), by_name);
+	if (f->exports.n)
+		qsort(f->exports.of, f->exports.n, sizeof(char *), by_name);
+	f->asan = d9_elf_facts_export(f, "__asan_init");
+	f->tsan = d9_elf_facts_export(f, "__tsan_init");
 }
 
 static void read_sections(Elf *elf, struct d9_elf_facts *f)
@@ -155,7 +158,7 @@ static void read_sections(Elf *elf, struct d9_elf_facts *f)
 		Elf_Data *data = elf_getdata(scn, NULL);
 		if (!data || !data->d_buf)
 			continue;
-		if (sh.sh_type == SHT_DYNSYM && !f->imports)
+		if (sh.sh_type == SHT_DYNSYM && !f->imports.of)
 			read_dynsym(elf, data, sh.sh_link, f);
 		else if (sh.sh_type == SHT_GNU_verneed)
 			read_needs(elf, data, sh.sh_link, f);
@@ -284,16 +287,24 @@ int d9_elf_facts_read(const char *path, struct d9_elf_facts *ret)
 	return 0;
 }
 
-void d9_elf_facts_fini(struct d9_elf_facts *f)
+static void free_names(struct d9_names *names)
 {
-	for (size_t i = 0; i < f->n_imports; i++)
-		free(f->imports[i]);
-	free(f->imports);
-	f->imports = NULL;
-	f->n_imports = 0;
+	for (size_t i = 0; i < names->n; i++)
+		free(names->of[i]);
+	free(names->of);
+	*names = (struct d9_names){0};
 }
 
-bool d9_elf_facts_import(const struct d9_elf_facts *f, const char *name)
+void d9_elf_facts_fini(struct d9_elf_facts *f)
 {
-	return f->n_imports && bsearch(&name, f->imports, f->n_imports, sizeof(*f->imports), by_name);
+	free_names(&f->imports);
+	free_names(&f->exports);
 }
+
+static bool holds(const struct d9_names *names, const char *name)
+{
+	return names->n && bsearch(&name, names->of, names->n, sizeof(char *), by_name);
+}
+
+bool d9_elf_facts_import(const struct d9_elf_facts *f, const char *name) { return holds(&f->imports, name); }
+bool d9_elf_facts_export(const struct d9_elf_facts *f, const char *name) { return holds(&f->exports, name); }

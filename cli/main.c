@@ -3,6 +3,7 @@
  * what is not there.
  */
 #include "cmd.h"
+#include "schema.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,9 +17,20 @@ static const struct d9_cmd commands[] = {
 	 "Exits 1 if something will not be seen: then a line marked `unseen` says what.\n\n"
 	 "Example:\n"
 	 "  d9 check /usr/sbin/nginx && d9 run -- /usr/sbin/nginx\n"},
-	{"help", d9_cmd_help, "[COMMAND]", "Say what a command does.",
+	{"doctor", d9_cmd_doctor, "[--json]", "Say what this host lets the recorder do.",
+	 "  --json   one JSON document on stdout\n"
+	 "Each line is ok, warn or fail, with what to do; exits 1 if one is fail.\n\n"
 	 "Example:\n"
-	 "  d9 help\n"},
+	 "  D9_DIR=/srv/traces d9 doctor\n"},
+	{"schema", d9_cmd_schema, "[--events] [--hooks] [--options] [--md]",
+	 "Print the tables of events, hooks and options.",
+	 "  --events --hooks --options   these alone\n"
+	 "  --md     as a document; JSON otherwise\n\n"
+	 "Example:\n"
+	 "  d9 schema --events --md > EVENTS.md\n"},
+	{"help", d9_cmd_help, "[COMMAND|env]", "Say what a command does, or what environment variables there are.",
+	 "Example:\n"
+	 "  d9 help env\n"},
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -67,6 +79,8 @@ int d9_cmd_help(const struct d9_cmd *self, int argc, char **argv)
 		print_usage(stdout);
 		return D9_EXIT_OK;
 	}
+	if (!strcmp(name, "env"))
+		return d9_help_env();
 	const struct d9_cmd *cmd = find(name);
 	if (!cmd)
 		return refuse(name);
