@@ -116,7 +116,8 @@ static const struct section {
 	void (*md)(void);
 } sections[] = {{"--events", events_json, events_md},
 		{"--hooks", hooks_json, hooks_md},
-		{"--options", d9_schema_options_json, d9_schema_options_md}};
+		{"--options", d9_schema_options_json, d9_schema_options_md},
+		{"--findings", d9_schema_findings_json, d9_schema_findings_md}};
 #define N_SECTIONS (sizeof(sections) / sizeof(sections[0]))
 
 int d9_cmd_schema(const struct d9_cmd *self, int argc, char **argv)

@@ -22,9 +22,9 @@ static const struct d9_cmd commands[] = {
 	 "Each line is ok, warn or fail, with what to do; exits 1 if one is fail.\n\n"
 	 "Example:\n"
 	 "  D9_DIR=/srv/traces d9 doctor\n"},
-	{"schema", d9_cmd_schema, "[--events] [--hooks] [--options] [--md]",
-	 "Print the tables of events, hooks and options.",
-	 "  --events --hooks --options   these alone\n"
+	{"schema", d9_cmd_schema, "[--events] [--hooks] [--options] [--findings] [--md]",
+	 "Print the tables of events, hooks, options and findings.",
+	 "  --events --hooks --options --findings   these alone\n"
 	 "  --md     as a document; JSON otherwise\n\n"
 	 "Example:\n"
 	 "  d9 schema --events --md > EVENTS.md\n"},

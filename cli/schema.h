@@ -5,6 +5,8 @@
 
 void d9_schema_options_json(struct d9_json *j);
 void d9_schema_options_md(void);
+void d9_schema_findings_json(struct d9_json *j);
+void d9_schema_findings_md(void);
 int d9_help_env(void); /* returns enum d9_exit */
 
 #endif

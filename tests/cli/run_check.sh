@@ -1,7 +1,7 @@
 #!/bin/sh
-# run_check.sh D9 SOURCE_ROOT: programs of every kind that `d9 check` tells apart, and what it must say.
+# run_check.sh D9: programs of every kind that `d9 check` tells apart, and what it must say.
 set -u
-d9=$1 root=$2
+d9=$(realpath "$1")
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 99
