@@ -60,6 +60,10 @@ struct d9_opt {
 int d9_read_opts_parse(const struct d9_cmd *self, int argc, char **argv, unsigned n_operands, const struct d9_opt *extra,
 		       unsigned n_extra, struct d9_read_opts *ret);
 
+/* The same for a command that reads no recording: operands[] takes up to max_operands, *ret_n says how many there were. */
+int d9_opts_parse(const struct d9_cmd *self, int argc, char **argv, const struct d9_opt *opts, unsigned n_opts,
+		  const char **operands, unsigned max_operands, unsigned *ret_n);
+
 /* "10ms", "1.5s", "250us", "100ns", "2m" -> ns.  0 or -EINVAL. */
 int d9_parse_duration(const char *s, d9_u64 *ret_ns);
 /* ns as a person reads it: "253 ms", "1.20 s", "85 us".  buf of 32. Returns buf. */

@@ -1,0 +1,116 @@
+/*
+ * d9: the table of commands, and what is left to do without one: help, version, and the refusal of
+ * what is not there.
+ */
+#include "cmd.h"
+#include "schema.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* In the order in which a newcomer needs them. */
+static const struct d9_cmd commands[] = {
+	{"check", d9_cmd_check, "[--json] BINARY|PID", "Say what will be seen in a program, and what will not.",
+	 "  --json   one JSON document on stdout\n"
+	 "A script stands for its interpreter, a name without a slash is looked for on PATH.\n"
+	 "Exits 1 if something will not be seen: then a line marked `unseen` says what.\n\n"
+	 "Example:\n"
+	 "  d9 check /usr/sbin/nginx && d9 run -- /usr/sbin/nginx\n"},
+	{"doctor", d9_cmd_doctor, "[--json]", "Say what this host lets the recorder do.",
+	 "  --json   one JSON document on stdout\n"
+	 "Each line is ok, warn or fail, with what to do; exits 1 if one is fail.\n\n"
+	 "Example:\n"
+	 "  D9_DIR=/srv/traces d9 doctor\n"},
+	{"schema", d9_cmd_schema, "[--events] [--hooks] [--options] [--findings] [--md]",
+	 "Print the tables of events, hooks, options and findings.",
+	 "  --events --hooks --options --findings   these alone\n"
+	 "  --md     as a document; JSON otherwise\n\n"
+	 "Example:\n"
+	 "  d9 schema --events --md > EVENTS.md\n"},
+	{"help", d9_cmd_help, "[COMMAND|env]", "Say what a command does, or what environment variables there are.",
+	 "Example:\n"
+	 "  d9 help env\n"},
+};
+#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+/* Named so that a script which meets an older d9 is told the truth, not "no command". */
+static const char *const not_built[] = {"top",    "view",  "export", "tasks", "task", "runq",
+					"offcpu", "flame", "attach", "diff",  "ship"};
+
+static const struct d9_cmd *find(const char *name)
+{
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	return NULL;
+}
+
+static int refuse(const char *name)
+{
+	for (size_t i = 0; i < sizeof(not_built) / sizeof(not_built[0]); i++)
+		if (!strcmp(not_built[i], name))
+			return d9_fail(D9_EXIT_USAGE,
+				       "`%s` is not built in this version; `d9 --help` lists the commands that are",
+				       name);
+	if (name[0] == '-')
+		return d9_fail(D9_EXIT_USAGE, "unknown option %s; a command comes first, `d9 --help` lists them", name);
+	return d9_fail(D9_EXIT_USAGE, "`%s` is no command; `d9 --help` lists them", name);
+}
+
+static void print_usage(FILE *f)
+{
+	fputs("Usage: d9 COMMAND [OPTION]... [OPERAND]...\n\n"
+	      "Records what unmodified programs wait for, and says who stood still, how long and why.\n\n",
+	      f);
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		fprintf(f, "  %-8s  %s\n", commands[i].name, commands[i].summary);
+	fputs("\n`d9 COMMAND --help` explains one of them; `d9 --version` prints the version.\n", f);
+}
+
+int d9_cmd_help(const struct d9_cmd *self, int argc, char **argv)
+{
+	const char *name = NULL;
+	unsigned n = 0;
+	int r = d9_opts_parse(self, argc, argv, NULL, 0, &name, 1, &n);
+	if (r)
+		return r - 1;
+	if (!n) {
+		print_usage(stdout);
+		return D9_EXIT_OK;
+	}
+	if (!strcmp(name, "env"))
+		return d9_help_env();
+	const struct d9_cmd *cmd = find(name);
+	if (!cmd)
+		return refuse(name);
+	char *args[] = {(char *)cmd->name, (char *)"--help", NULL};
+	return cmd->run(cmd, 2, args);
+}
+
+static int dispatch(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_usage(stderr);
+		return D9_EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		puts("d9 " D9_VERSION);
+		return D9_EXIT_OK;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+		print_usage(stdout);
+		return D9_EXIT_OK;
+	}
+	const struct d9_cmd *cmd = find(argv[1]);
+	return cmd ? cmd->run(cmd, argc - 1, argv + 1) : refuse(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+	int code = dispatch(argc, argv);
+	/* A full disk behind stdout must not look like success to the script that reads it. */
+	if ((fflush(stdout) != 0 || ferror(stdout)) && code < D9_EXIT_USAGE)
+		return d9_fail(D9_EXIT_DATA, "cannot write to stdout: %s", strerror(errno));
+	return code;
+}
