@@ -17,7 +17,7 @@ struct dump {
 
 struct field_value {
 	char key[40];
-	enum { V_U64, V_I64, V_ADDR, V_NULL } form;
+	enum { V_U64, V_I64, V_ADDR, V_TIME, V_NULL } form;
 	d9_u64 v;
 };
 
@@ -59,7 +59,7 @@ static struct field_value value_of(const struct dump *d, const struct d9_timelin
 		break;
 	case D9_UNIT_TIME:
 		r.v = d9_trace_ns(d->t, it->thread->family, it->event->clock, v);
-		r.form = v ? V_U64 : V_NULL;
+		r.form = v ? V_TIME : V_NULL;
 		suffix = "_ns";
 		break;
 	case D9_UNIT_NS:
@@ -85,6 +85,7 @@ static void put_json(struct d9_json *j, const struct field_value *v)
 {
 	switch (v->form) {
 	case V_U64:
+	case V_TIME:
 		d9_json_u64(j, v->key, v->v);
 		break;
 	case V_I64:
@@ -99,13 +100,16 @@ static void put_json(struct d9_json *j, const struct field_value *v)
 	}
 }
 
-static void put_text(const struct field_value *v)
+static void put_text(const struct dump *d, const struct field_value *v)
 {
 	size_t n = strlen(v->key);
 	char buf[32];
 	if (v->form == V_NULL)
 		return;
-	if (n > 3 && !strcmp(v->key + n - 3, "_ns"))
+	if (v->form == V_TIME) {
+		d9_i64 us = (d9_i64)(v->v - d->t->t_begin) / 1000;
+		printf(" %.*s=%lld.%06lld", (int)(n - 3), v->key, (long long)(us / 1000000), (long long)(us < 0 ? -us : us) % 1000000);
+	} else if (n > 3 && !strcmp(v->key + n - 3, "_ns"))
 		printf(" %.*s=%s", (int)(n - 3), v->key, d9_format_duration(v->v, buf));
 	else if (v->form == V_ADDR)
 		printf(" %s=0x%llx", v->key, (unsigned long long)v->v);
@@ -259,7 +263,7 @@ static void event_fields(const struct dump *d, const struct d9_timeline_item *it
 		} else if (j) {
 			put_json(j, &f);
 		} else {
-			put_text(&f);
+			put_text(d, &f);
 		}
 	}
 	if (desc->has_tail && j)

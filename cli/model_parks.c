@@ -178,7 +178,7 @@ static bool only_looks(const struct d9_model *m, const struct scratch *sc, d9_u3
 	for (size_t i = 0; i < sc->touched.n; i++) {
 		enum d9_class c = d9_kind_class(m->t->sites.v[sc->touched.v[i]].kind);
 		const struct site_use *u = &sc->use[sc->touched.v[i]];
-		if ((c == D9_CLASS_SLEEP || c == D9_CLASS_SIGNAL) && u->count * 4 >= sc->use[home].count)
+		if ((c == D9_CLASS_SLEEP || c == D9_CLASS_SIGNAL) && !u->home && u->count * 4 >= sc->use[home].count)
 			slept += u->total;
 	}
 	return slept > 4 * sc->use[home].total;
@@ -192,7 +192,6 @@ static void find_home(struct d9_model *m, d9_u32 thread, struct scratch *sc)
 	if (mt->home == D9_NO_INDEX)
 		mt->home = best_site(m, thread, sc, D9_CLASS_SIGNAL);
 	if (mt->home != D9_NO_INDEX) {
-		mt->polling = only_looks(m, sc, mt->home);
 		d9_vec_push(&mt->homes, mt->home);
 		find_homes(m, thread, sc);
 		const struct d9_span *s = last_at(&m->t->threads.v[thread], mt->home);
@@ -212,9 +211,12 @@ static void add_shared_homes(struct d9_model *m, d9_u32 thread, struct scratch *
 		sc->use[mt->homes.v[i]].home = true;
 	for (size_t i = 0; i < sc->touched.n; i++) {
 		d9_u32 site = sc->touched.v[i];
-		if (sc->home_somewhere[site] && !sc->use[site].home && m->t->sites.v[site].ra)
+		if (sc->home_somewhere[site] && !sc->use[site].home && m->t->sites.v[site].ra) {
 			d9_vec_push(&mt->homes, site);
+			sc->use[site].home = true;
+		}
 	}
+	mt->polling = only_looks(m, sc, mt->home);
 	for (size_t i = 0; i < sc->touched.n; i++)
 		sc->use[sc->touched.v[i]] = (struct site_use){0};
 }

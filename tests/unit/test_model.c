@@ -59,7 +59,7 @@ static const struct d9_finding *need(const char *id)
 {
 	const struct d9_finding *f = find(id);
 	for (size_t i = 0; !f && i < F.of.n; i++)
-		printf("# found instead: %s: %s\n", F.of.v[i].id, F.of.v[i].title);
+		fprintf(stderr, "# found instead: %s: %s\n", F.of.v[i].id, F.of.v[i].title);
 	ck_assert_msg(f != NULL, "no finding %s", id);
 	return f;
 }

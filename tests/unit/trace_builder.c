@@ -57,7 +57,8 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 void tb_free(struct tb *b)
 {
-	nftw(b->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	if (!getenv("D9_TEST_KEEP"))
+		nftw(b->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	free(b->memory);
 }
 
