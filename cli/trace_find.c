@@ -250,9 +250,8 @@ static int by_created(const void *a, const void *b)
 static void take(candidates *all, size_t root, bool every, struct d9_selection *ret)
 {
 	ret->session = strdup(every ? "all" : all->v[root].folder.name);
-	const char *name = all->v[root].folder.name;
 	for (size_t i = 0; i < all->n; i++)
-		if (every || !strcmp(all->v[root_index(all, i)].folder.name, name))
+		if (every || root_index(all, i) == root)
 			d9_vec_push(&ret->folders, all->v[i].folder);
 		else
 			folder_fini(&all->v[i].folder);

@@ -20,8 +20,6 @@ static ALWAYS_INLINE d9_u64 load64(const d9_u8 *p)
 	return v;
 }
 
-static ALWAYS_INLINE d9_u32 site_of(const d9_u8 *rec) { return load32(rec + offsetof(struct d9_rec, site)); }
-
 static ALWAYS_INLINE d9_u64 load_value(const d9_u8 *p, unsigned size, bool is_signed)
 {
 	if (size == 8)
@@ -30,31 +28,27 @@ static ALWAYS_INLINE d9_u64 load_value(const d9_u8 *p, unsigned size, bool is_si
 	return is_signed ? (d9_u64)(d9_i64)(d9_i32)v : v;
 }
 
-/* prev: the value before it in the column.  Updates the table. */
-static ALWAYS_INLINE d9_u64 code_of(enum d9_codec codec, const d9_u8 *rec, d9_u64 v, d9_u64 prev,
-				    struct d9_codec_table *table)
+/* What a value is expected to be: the code of that is 0. */
+static ALWAYS_INLINE d9_u64 guess_of(enum d9_codec codec, d9_u64 prev, const struct d9_codec_table *table)
 {
-	d9_u64 *slot, was;
+	if (codec == D9_CODEC_DELTA)
+		return prev;
+	return codec == D9_CODEC_CHAIN ? table->after[prev % D9_CHAIN_SLOTS] : 0;
+}
+
+/* prev: the value before it in the column (of blobs: that was not 0). */
+static ALWAYS_INLINE d9_u64 code_of(enum d9_codec codec, const d9_u8 *rec, d9_u64 v, d9_u64 prev, d9_u64 guess)
+{
 	switch (codec) {
 	case D9_CODEC_INT:
 		return d9_zigzag(v);
 	case D9_CODEC_DELTA:
-		return d9_zigzag(v - prev);
-	case D9_CODEC_SITE:
 	case D9_CODEC_CHAIN:
-		slot = &table->last[(codec == D9_CODEC_SITE ? site_of(rec) : prev) % D9_CODEC_SLOTS];
-		was = *slot;
-		*slot = v;
-		return d9_zigzag(v - was);
+		return d9_zigzag(v - guess);
 	case D9_CODEC_BEFORE:
 		return d9_before_put(load64(rec + offsetof(struct d9_rec, t)), v);
 	case D9_CODEC_BLOB:
-		if (!v)
-			return 0;
-		slot = &table->last[site_of(rec) % D9_CODEC_SLOTS];
-		was = *slot;
-		*slot = v;
-		return 1 + d9_zigzag(v - was);
+		return 1 + d9_zigzag(v - prev);
 	default:
 		return v;
 	}
@@ -63,17 +57,26 @@ static ALWAYS_INLINE d9_u64 code_of(enum d9_codec codec, const d9_u8 *rec, d9_u6
 static ALWAYS_INLINE d9_u8 *put_rows(enum d9_codec codec, const struct d9_column_src *s, unsigned size, bool is_signed,
 				     struct d9_codec_table *table, d9_u8 *out)
 {
+	const d9_u32 *at = s->at, *at_end = s->at + s->n;
+	const d9_u8 *field = s->base + s->off;
 	d9_u8 *end = out;
 	d9_u64 prev = 0;
-	for (d9_u32 i = 0; i < s->n; i++) {
-		const d9_u8 *rec = s->base + s->at[i];
-		d9_u64 v = load_value(rec + s->off, size, is_signed);
-		d9_u64 code = code_of(codec, rec, v, prev, table);
+	for (; at < at_end; at++) {
+		d9_u64 v = load_value(field + *at, size, is_signed), guess = guess_of(codec, prev, table);
+		/* Most values of most columns. */
+		if (v == guess) {
+			*out++ = 0;
+			if (codec == D9_CODEC_CHAIN)
+				prev = v;
+			continue;
+		}
+		d9_u64 code = code_of(codec, s->base + *at, v, prev, guess);
+		if (codec == D9_CODEC_CHAIN)
+			table->after[prev % D9_CHAIN_SLOTS] = v;
 		prev = v;
-		/* Sizes and durations are noise; the predicted ones are zero nearly always. */
-		out = codec == D9_CODEC_UINT || codec == D9_CODEC_BEFORE ? d9_uvar_put_noise(out, code)
-									 : d9_uvar_put(out, code);
-		end = code ? out : end;
+		/* Sizes and durations are noise. */
+		end = out = codec == D9_CODEC_UINT || codec == D9_CODEC_BEFORE ? d9_uvar_put_noise(out, code)
+									       : d9_uvar_put(out, code);
 	}
 	return end;
 }
@@ -88,14 +91,13 @@ static ALWAYS_INLINE d9_u8 *put_sized(enum d9_codec codec, const struct d9_colum
 
 d9_u8 *d9_codec_put(enum d9_codec codec, const struct d9_column_src *src, struct d9_codec_table *table, d9_u8 *out)
 {
-	memset(table, 0, sizeof(*table));
+	if (codec == D9_CODEC_CHAIN)
+		memset(table, 0, sizeof(*table));
 	switch (codec) {
 	case D9_CODEC_INT:
 		return put_sized(D9_CODEC_INT, src, table, out);
 	case D9_CODEC_DELTA:
 		return put_sized(D9_CODEC_DELTA, src, table, out);
-	case D9_CODEC_SITE:
-		return put_sized(D9_CODEC_SITE, src, table, out);
 	case D9_CODEC_CHAIN:
 		return put_sized(D9_CODEC_CHAIN, src, table, out);
 	case D9_CODEC_BEFORE:
@@ -109,24 +111,17 @@ d9_u8 *d9_codec_put(enum d9_codec codec, const struct d9_column_src *src, struct
 
 /* ---- and back -------------------------------------------------------------------------------- */
 
-static ALWAYS_INLINE d9_u64 value_of(enum d9_codec codec, const d9_u8 *rec, d9_u64 code, d9_u64 prev,
-				     struct d9_codec_table *table)
+static ALWAYS_INLINE d9_u64 value_of(enum d9_codec codec, d9_u64 code, d9_u64 *prev, struct d9_codec_table *table)
 {
-	d9_u64 *slot;
 	switch (codec) {
 	case D9_CODEC_INT:
 		return d9_unzigzag(code);
 	case D9_CODEC_DELTA:
-		return prev + d9_unzigzag(code);
-	case D9_CODEC_SITE:
+		return *prev += d9_unzigzag(code);
 	case D9_CODEC_CHAIN:
-		slot = &table->last[(codec == D9_CODEC_SITE ? site_of(rec) : prev) % D9_CODEC_SLOTS];
-		return *slot += d9_unzigzag(code);
+		return *prev = table->after[*prev % D9_CHAIN_SLOTS] += d9_unzigzag(code);
 	case D9_CODEC_BLOB:
-		if (!code)
-			return 0;
-		slot = &table->last[site_of(rec) % D9_CODEC_SLOTS];
-		return *slot += d9_unzigzag(code - 1);
+		return code ? *prev += d9_unzigzag(code - 1) : 0;
 	default:
 		return code;
 	}
@@ -155,8 +150,8 @@ static ALWAYS_INLINE bool get_rows(enum d9_codec codec, struct d9_cursor *cur, c
 	for (d9_u32 i = 0; i < d->n; i++, rec += d->stride) {
 		if (!get_code(codec, &c, &code))
 			return false;
-		prev = value_of(codec, rec, code, prev, table);
-		memcpy(rec + d->off, &prev, size);
+		d9_u64 v = value_of(codec, code, &prev, table);
+		memcpy(rec + d->off, &v, size);
 	}
 	return c.p == c.end;
 }
@@ -170,7 +165,8 @@ static ALWAYS_INLINE bool get_sized(enum d9_codec codec, struct d9_cursor *c, co
 bool d9_codec_get(enum d9_codec codec, struct d9_cursor *c, const struct d9_column_dst *dst,
 		  struct d9_codec_table *table)
 {
-	memset(table, 0, sizeof(*table));
+	if (codec == D9_CODEC_CHAIN)
+		memset(table, 0, sizeof(*table));
 	switch (codec) {
 	case D9_CODEC_UINT:
 	case D9_CODEC_T:
@@ -180,8 +176,6 @@ bool d9_codec_get(enum d9_codec codec, struct d9_cursor *c, const struct d9_colu
 		return get_sized(D9_CODEC_INT, c, dst, table);
 	case D9_CODEC_DELTA:
 		return get_sized(D9_CODEC_DELTA, c, dst, table);
-	case D9_CODEC_SITE:
-		return get_sized(D9_CODEC_SITE, c, dst, table);
 	case D9_CODEC_CHAIN:
 		return get_sized(D9_CODEC_CHAIN, c, dst, table);
 	case D9_CODEC_BLOB:
@@ -203,15 +197,13 @@ enum d9_codec d9_codec_of_field(const struct d9_field_desc *field)
 	switch ((enum d9_unit)field->unit) {
 	case D9_UNIT_TIME:
 		return D9_CODEC_BEFORE;
-	/* The same place mostly means the same object, descriptor, waker, result. */
-	case D9_UNIT_RESULT:
-	case D9_UNIT_FD:
+	/* Records stand grouped by site, and the same place mostly means the same object, waker, task. */
 	case D9_UNIT_ADDR:
 	case D9_UNIT_TID:
 	case D9_UNIT_THREAD:
 	case D9_UNIT_ID:
 	case D9_UNIT_TASK:
-		return D9_CODEC_SITE;
+		return D9_CODEC_DELTA;
 	default:
 		return field->is_signed ? D9_CODEC_INT : D9_CODEC_UINT;
 	}

@@ -18,23 +18,27 @@
 /* d is the difference modulo 2^64, zz(d) its zigzag form: 0, -1, 1, -2 ... become 0, 1, 2, 3 ... */
 enum d9_codec {
 	D9_CODEC_NONE = 0,
-	D9_CODEC_UINT = 1,   /* v */
-	D9_CODEC_INT = 2,    /* zz(v) */
-	D9_CODEC_DELTA = 3,  /* zz(v - the value before it in the column, first 0) */
-	D9_CODEC_SITE = 4,   /* zz(v - the last value of the column with the same site modulo 256, first 0) */
-	D9_CODEC_CHAIN = 5,  /* zz(v - the value that last followed the value before it, modulo 256; all first 0) */
-	D9_CODEC_BEFORE = 6, /* a moment against the record's own t: see d9_before_put */
-	D9_CODEC_BLOB = 7,  /* id of a blob: 0 none, else 1 + zz(id - the last id != 0 with the same site modulo 256) */
-	D9_CODEC_BYTES = 8, /* the bytes themselves: all lengths, then all bytes */
-	D9_CODEC_T = 9,     /* of t: t itself; such records do not move the run's time */
-	D9_CODEC_T_DELTA = 10, /* of t: t - the run's time; see d9_forward_put */
-	D9_CODEC_T_GAP = 11,   /* of t: (t - the first TICKS field) - the run's time; see d9_forward_put */
+	D9_CODEC_UINT = 1,    /* v */
+	D9_CODEC_INT = 2,     /* zz(v) */
+	D9_CODEC_DELTA = 3,   /* zz(v - the value before it in the column, first 0) */
+	D9_CODEC_CHAIN = 4,   /* zz(v - the value that last followed the value before it, modulo 256; all first 0) */
+	D9_CODEC_BEFORE = 5,  /* a moment against the record's own t: see d9_before_put */
+	D9_CODEC_BLOB = 6,    /* id of a blob: 0 none, else 1 + zz(id - the id before it that was not 0, first 0) */
+	D9_CODEC_BYTES = 7,   /* the bytes themselves: all lengths, then all bytes */
+	D9_CODEC_T = 8,       /* of t: t itself; such records do not move the run's time */
+	D9_CODEC_T_DELTA = 9, /* of t: t - the run's time; see d9_forward_put */
+	D9_CODEC_T_GAP = 10,  /* of t: (t - the first TICKS field) - the run's time; see d9_forward_put */
 	D9_N_CODECS
 };
 
-#define D9_CODEC_SLOTS 256u
+/* Records of an event stand in its columns, but for that of the site, grouped by this: see segment.h. */
+#define D9_SITE_GROUPS 256u
+#define D9_SITE_GROUP(site) ((site) % D9_SITE_GROUPS)
+
+/* What CHAIN remembers. */
+#define D9_CHAIN_SLOTS 256u
 struct d9_codec_table {
-	d9_u64 last[D9_CODEC_SLOTS];
+	d9_u64 after[D9_CHAIN_SLOTS];
 };
 
 static inline d9_u64 d9_zigzag(d9_u64 d) { return d << 1 ^ (0 - (d >> 63)); }
@@ -51,18 +55,16 @@ static inline d9_u8 *d9_uvar_put(d9_u8 *p, d9_u64 v)
 	return p;
 }
 
-/* The same bytes without a branch on the length: for columns of noise, where a wrong guess costs more than
-   the number.  Writes up to 3 bytes beyond what it returns. */
+/* The same bytes without a branch between one byte and two: for columns of noise, where a wrong guess costs
+   more than the number.  Writes up to 1 byte beyond what it returns. */
 static inline d9_u8 *d9_uvar_put_noise(d9_u8 *p, d9_u64 v)
 {
-	if (v >> 28)
+	if (v >> 14)
 		return d9_uvar_put(p, v);
-	d9_u32 x = (d9_u32)v;
-	d9_u32 n = (31u - (d9_u32)__builtin_clz(x | 1)) / 7 + 1;
-	x = (x & 0x7f) | (x << 1 & 0x7f00) | (x << 2 & 0x7f0000) | (x << 3 & 0x7f000000);
-	x |= 0x00808080u & ((1u << 8 * (n - 1)) - 1);
-	memcpy(p, &x, 4);
-	return p + n;
+	d9_u32 x = (d9_u32)v, more = x > 0x7f;
+	p[0] = (d9_u8)((x & 0x7f) | more << 7);
+	p[1] = (d9_u8)(x >> 7);
+	return p + 1 + more;
 }
 
 /* A cursor over bytes that nobody has checked. */
@@ -167,7 +169,7 @@ struct d9_column_src {
 	d9_u8 size, is_signed;
 };
 
-/* Writes the codes UINT..BLOB of a column, at most 10 (size 8) or 5 (size 4) bytes each, and up to 3 bytes beyond.
+/* Writes the codes UINT..BLOB of a column, at most 10 (size 8) or 5 (size 4) bytes each, and up to 1 byte beyond.
    Returns the end. */
 d9_u8 *d9_codec_put(enum d9_codec codec, const struct d9_column_src *src, struct d9_codec_table *table, d9_u8 *out);
 

@@ -85,6 +85,10 @@ struct d9_segr {
 	size_t raw_cap;
 	d9_u8 *rows;
 	size_t rows_cap;
+	d9_u32 *places; /* by event, then in the order of the runs: where the record's row is */
+	size_t places_cap;
+	d9_u32 *sites; /* of the event being decoded, in the order of the runs */
+	size_t sites_cap;
 	struct d9_run *runs;
 	size_t runs_cap;
 	struct d9_codec_table table;
@@ -376,7 +380,8 @@ struct decode {
 	const d9_u8 *raw;
 	const d9_u8 *types;
 	d9_u32 count[D9_EVENT_ID_MAX + 1];
-	d9_u8 *next[D9_EVENT_ID_MAX + 1]; /* the event's next row */
+	d9_u8 *rows[D9_EVENT_ID_MAX + 1];  /* the event's rows, grouped by site */
+	d9_u32 *next[D9_EVENT_ID_MAX + 1]; /* the place among them of the event's next record */
 };
 
 static bool get_u32(struct d9_cursor *c, d9_u32 *ret)
@@ -434,13 +439,18 @@ static int get_types(struct decode *d)
 			return -EBADMSG;
 		bytes += (size_t)d->count[id] * ROW_STRIDE(&d->r->plan[id]);
 	}
-	if (!grow(&d->r->rows, &d->r->rows_cap, bytes + 1))
+	if (!grow(&d->r->rows, &d->r->rows_cap, bytes + 1) ||
+	    !grow(&d->r->places, &d->r->places_cap, (d->h.n_records + 1u) * sizeof(*d->r->places)) ||
+	    !grow(&d->r->sites, &d->r->sites_cap, (d->h.n_records + 1u) * sizeof(*d->r->sites)))
 		return -ENOMEM;
 	memset(d->r->rows, 0, bytes);
 	d9_u8 *p = d->r->rows;
+	d9_u32 *place = d->r->places;
 	for (unsigned id = 0; id <= D9_EVENT_ID_MAX; id++) {
-		d->next[id] = p;
+		d->rows[id] = p;
+		d->next[id] = place;
 		p += (size_t)d->count[id] * ROW_STRIDE(&d->r->plan[id]);
+		place += d->count[id];
 	}
 	return 0;
 }
@@ -484,7 +494,7 @@ static bool get_column(struct decode *d, const struct plan *plan, unsigned id, s
 	struct d9_cursor c;
 	if (!get_column_bytes(d, &c))
 		return false;
-	struct d9_column_dst dst = {d->next[id], ROW_STRIDE(plan), d->count[id], column.off, column.size};
+	struct d9_column_dst dst = {d->rows[id], ROW_STRIDE(plan), d->count[id], column.off, column.size};
 	if (!column.size)
 		return true;
 	if (column.codec == D9_CODEC_BYTES)
@@ -492,11 +502,37 @@ static bool get_column(struct decode *d, const struct plan *plan, unsigned id, s
 	return d9_codec_get(column.codec, &c, &dst, &d->r->table);
 }
 
+/*
+ * The sites of an event stand in the order of the runs, all else of it is grouped by them: gives each
+ * record its row.
+ */
+static bool get_sites(struct decode *d, const struct plan *plan, unsigned id)
+{
+	struct d9_cursor c;
+	struct d9_segr *r = d->r;
+	d9_u32 n = d->count[id], next[D9_SITE_GROUPS] = {0}, start = 0;
+	struct d9_column_dst dst = {(d9_u8 *)r->sites, sizeof(*r->sites), n, 0, sizeof(*r->sites)};
+	if (!get_column_bytes(d, &c) || !d9_codec_get(plan->site_codec, &c, &dst, &r->table))
+		return false;
+	for (d9_u32 i = 0; i < n; i++)
+		next[D9_SITE_GROUP(r->sites[i])]++;
+	for (unsigned g = 0; g < D9_SITE_GROUPS; g++) {
+		d9_u32 members = next[g];
+		next[g] = start;
+		start += members;
+	}
+	for (d9_u32 i = 0; i < n; i++) {
+		d9_u32 place = next[D9_SITE_GROUP(r->sites[i])]++;
+		d->next[id][i] = place;
+		memcpy(d->rows[id] + (size_t)place * ROW_STRIDE(plan) + offsetof(struct d9_rec, site), &r->sites[i], 4);
+	}
+	return true;
+}
+
 static bool get_columns(struct decode *d, const struct plan *plan, unsigned id)
 {
 	struct column t = {plan->t_codec, 8, ROW_T(plan)};
-	struct column site = {plan->site_codec, 4, offsetof(struct d9_rec, site)};
-	bool good = get_column(d, plan, id, t) && get_column(d, plan, id, site);
+	bool good = get_sites(d, plan, id) && get_column(d, plan, id, t);
 	for (unsigned i = 0; good && i < plan->n_columns; i++)
 		good = get_column(d, plan, id, plan->column[i]);
 	return good;
@@ -617,8 +653,7 @@ static int deliver_run(struct decode *d, const struct d9_run *run, const d9_u8 *
 	for (; ev.index < run->n; ev.index++) {
 		unsigned id = *(*type)++;
 		const struct plan *plan = &r->plan[id];
-		d9_u8 *row = d->next[id];
-		d->next[id] += ROW_STRIDE(plan);
+		d9_u8 *row = d->rows[id] + (size_t)*d->next[id]++ * ROW_STRIDE(plan);
 		finish_row(plan, row, &run_t);
 		if (plan->dropped) {
 			r->stats.unknown_events++;
@@ -945,6 +980,8 @@ void d9_segr_close(struct d9_segr *r)
 	free(r->blobs);
 	free(r->raw);
 	free(r->rows);
+	free(r->places);
+	free(r->sites);
 	free(r->runs);
 	free(r);
 }

@@ -6,13 +6,13 @@
  * thread that drains may be the program's own, with a stack as small as the program chose.
  *
  * Invariants
- *   at[i], run_of[i]   of record i as added; i < n <= D9_BLOCK_RECORDS_MAX
+ *   at[i], next[i]     of record i as added; i < n <= D9_BLOCK_RECORDS_MAX
  *   gather             fixed parts, each followed by a word with the blob's id where the event has a tail
  *   runs               each stands for records begin..end of one chunk without a hole, so that
  *                      (thread, serial, begin, end) names them exactly
  *   pending blobs      are in the dictionary and not yet in the file; only a block that reached the sink
  *                      takes them off the list, so an abandoned block leaves no reference without a blob
- *   failed             once the sink has failed nothing is added or written until d9_segw_abandon
+ *   error              once the sink has failed nothing is added or written until d9_segw_abandon
  */
 #include "segment_write.h"
 #include "codec.h"
@@ -42,24 +42,28 @@ _Static_assert(RAW_BYTES < 1u << 21, "a column's length fits its prefix");
 _Static_assert(LZ4_STATE_BYTES >= sizeof(LZ4_stream_t), "LZ4's state");
 #define TICK_FIELDS_MAX 6u
 #define RUN_CACHE 1024u
+#define GATHERED_MAX 512u /* of one record */
 
 /* What add and flush need to know of an event, in 16 bytes. */
 struct plan {
-	d9_u16 size;
-	d9_u8 known, has_tail;
-	d9_u8 t_codec, dur_off, n_ticks;
+	d9_u16 size;     /* NOT_KNOWN: no such event, or not for others to make */
+	d9_u16 gathered; /* size, and a word for the blob's id if there may be a tail */
+	d9_u8 has_tail, t_codec, dur_off, n_ticks;
 	d9_u8 ticks_off[TICK_FIELDS_MAX]; /* TICKS and TIME fields but a span's duration */
 };
+#define NOT_KNOWN 0xffff /* no record is that long */
 
+/* A run and its records: a list through next[], so that records of a thread that came in pieces are one run. */
 struct run {
 	struct d9_run run;
-	d9_u32 next; /* at flush: where its next record goes in the order */
+	d9_u16 first, last;
 };
 
 struct d9_segw {
-	d9_segw_sink *sink; /* 0: no segment has been begun */
+	d9_segw_sink *sink;
 	void *sink_ctx;
-	int failed;
+	bool begun;
+	int error; /* why nothing is taken or written: -EINVAL outside a segment, the sink's until abandon */
 	d9_u32 clock, shift;
 	d9_u64 written, records, blocks;
 	d9_u64 seg_t_min, seg_t_max;
@@ -78,13 +82,16 @@ struct d9_segw {
 
 	struct plan plan[D9_EVENT_ID_MAX + 1];
 	d9_u32 row_next[D9_EVENT_ID_MAX + 1]; /* at flush: where the event's next record goes in row[] */
+	d9_u32 group_next[D9_SITE_GROUPS];
 	struct d9_codec_table table;
 
 	_Alignas(64) d9_u64 gap[D9_BLOCK_RECORDS_MAX]; /* by row */
-	d9_u32 at[D9_BLOCK_RECORDS_MAX];               /* as added */
-	d9_u32 order[D9_BLOCK_RECORDS_MAX];            /* run by run */
-	d9_u32 row[D9_BLOCK_RECORDS_MAX];              /* event by event */
-	d9_u16 run_of[D9_BLOCK_RECORDS_MAX];
+	d9_u64 gap_by_site[D9_BLOCK_RECORDS_MAX];
+	d9_u32 at[D9_BLOCK_RECORDS_MAX];  /* as added */
+	d9_u32 row[D9_BLOCK_RECORDS_MAX]; /* event by event */
+	d9_u32 row_by_site[D9_BLOCK_RECORDS_MAX];
+	d9_u16 next[D9_BLOCK_RECORDS_MAX]; /* as added: the next record of the run */
+	d9_u8 group[D9_BLOCK_RECORDS_MAX]; /* by row: D9_SITE_GROUP */
 	d9_u16 run_order[RUNS_MAX];
 	struct run runs[RUNS_MAX];
 
@@ -102,6 +109,22 @@ struct d9_segw {
 _Static_assert(offsetof(struct d9_segw, raw) == offsetof(struct d9_segw, raw_head) + 120, "no hole before raw");
 _Static_assert(offsetof(struct d9_segw, out) == offsetof(struct d9_segw, out_head) + 120, "no hole before out");
 _Static_assert(DICT_MAX < 1u << 16, "an id fits a slot");
+_Static_assert(D9_BLOCK_RECORDS_MAX <= 1u << 16 && RUNS_MAX < 1u << 16, "numbers of records and runs have 16 bits");
+_Static_assert(D9_SITE_GROUPS <= 256, "a group fits a byte");
+
+/* What the plans assume of every event: it fits, its times are 64 bits wide and there is room to name them. */
+#define IS_TICKS(unit) (D9_UNIT_##unit == D9_UNIT_TICKS || D9_UNIT_##unit == D9_UNIT_TIME)
+#define D9_EVENT(id, name, kind, since, doc)                                                   \
+	_Static_assert(sizeof(struct d9_ev_##name) + 8 <= GATHERED_MAX, #name " is too long"); \
+	_Static_assert(0
+#define D9_FIELD(type, field, unit, since, doc) +(IS_TICKS(unit) ? sizeof(d9_##type) == 8 ? 1 : 100 : 0)
+#define D9_TAIL(field, unit, since, doc)
+#define D9_END(name) <= TICK_FIELDS_MAX, #name " has a time of 32 bits or too many");
+#include "events.def"
+#undef D9_EVENT
+#undef D9_FIELD
+#undef D9_TAIL
+#undef D9_END
 
 /* ---- small things ---------------------------------------------------------------------------- */
 
@@ -145,7 +168,7 @@ static d9_u8 *close_column(d9_u8 *column, const d9_u8 *end)
 static void clear_block(struct d9_segw *w)
 {
 	w->n = w->n_bytes = w->n_runs = 0;
-	w->last_run = RUNS_MAX;
+	w->last_run = 0;
 	w->t_min = ~0ull;
 	w->t_max = 0;
 	memset(w->count, 0, sizeof(w->count));
@@ -156,7 +179,7 @@ static int send(struct d9_segw *w, const void *bytes, size_t n)
 {
 	int r = w->sink(w->sink_ctx, bytes, n);
 	if (r) {
-		w->failed = r;
+		w->error = r;
 		return r;
 	}
 	w->written += n;
@@ -196,8 +219,8 @@ static int send_block(struct d9_segw *w, struct d9_block_header *h, const d9_u8 
 
 static void make_plan(struct plan *plan, const struct d9_event_desc *e)
 {
-	plan->known = 1;
 	plan->size = e->size;
+	plan->gathered = (d9_u16)(e->size + (e->has_tail ? 8 : 0));
 	plan->has_tail = e->has_tail;
 	plan->t_codec = (d9_u8)d9_codec_of_t(e);
 	unsigned off = sizeof(struct d9_rec);
@@ -207,7 +230,7 @@ static void make_plan(struct plan *plan, const struct d9_event_desc *e)
 			continue;
 		if (e->kind == D9_KIND_SPAN && f->unit == D9_UNIT_TICKS && !plan->dur_off)
 			plan->dur_off = (d9_u8)off;
-		else if (plan->n_ticks < TICK_FIELDS_MAX) /* a test counts them */
+		else
 			plan->ticks_off[plan->n_ticks++] = (d9_u8)off;
 	}
 }
@@ -217,17 +240,19 @@ size_t d9_segw_bytes(void) { return sizeof(struct d9_segw); }
 struct d9_segw *d9_segw_init(void *mem)
 {
 	struct d9_segw *w = mem;
-	w->sink = 0;
-	w->failed = 0;
+	w->error = -EINVAL;
 	w->epoch = 0;
+	w->begun = false;
 	w->n_pending = w->pending_bytes = 0;
 	w->written = w->records = w->blocks = 0;
 	memset(w->plan, 0, sizeof(w->plan));
 	memset(w->slots, 0, sizeof(w->slots));
 	clear_block(w);
-	for (unsigned id = 1; id <= D9_EVENT_ID_MAX; id++)
+	for (unsigned id = 0; id <= D9_EVENT_ID_MAX; id++) {
+		w->plan[id].size = NOT_KNOWN;
 		if (d9_events[id].name && id != D9_EV_blob) /* blobs are made here and nowhere else */
 			make_plan(&w->plan[id], &d9_events[id]);
+	}
 	return w;
 }
 
@@ -252,8 +277,7 @@ static d9_u8 *put_descriptor(d9_u8 *p, d9_u32 id, const struct d9_event_desc *e)
 	p = d9_uvar_put(p, n + is_blob);
 	for (unsigned i = 0; i < n; i++) {
 		const struct d9_field_desc *f = &e->fields[i];
-		enum d9_codec codec = is_blob && i == 0 ? D9_CODEC_DELTA : d9_codec_of_field(f);
-		p = put_field(p, f->name, f->type, f->unit_name, codec);
+		p = put_field(p, f->name, f->type, f->unit_name, d9_codec_of_field(f));
 	}
 	return is_blob ? put_field(p, "bytes", "tail", "DATA", D9_CODEC_BYTES) : p;
 }
@@ -290,7 +314,7 @@ int d9_segw_begin(struct d9_segw *w, const struct d9_seg_header *ident, d9_segw_
 	h.checksum = XXH3_64bits(&h, offsetof(struct d9_seg_header, checksum));
 	w->sink = sink;
 	w->sink_ctx = ctx;
-	w->failed = 0;
+	w->error = 0;
 	w->clock = h.clock;
 	w->shift = h.clock & 63;
 	w->written = w->records = w->blocks = 0;
@@ -300,8 +324,7 @@ int d9_segw_begin(struct d9_segw *w, const struct d9_seg_header *ident, d9_segw_
 	empty_dictionary(w);
 	struct d9_block_header b = {.kind = D9_BLOCK_DESCRIPTORS};
 	int r = send_block(w, &b, put_descriptors(w->raw), &h, sizeof(h));
-	if (r)
-		w->sink = 0;
+	w->begun = r == 0;
 	return r;
 }
 
@@ -340,30 +363,35 @@ static int intern(struct d9_segw *w, d9_u32 kind, const d9_u8 *bytes, d9_u32 n, 
 	return 0;
 }
 
-/* The tail of a record whose fixed part has been checked.  False: it does not fill the record as it should. */
-static bool find_tail(const struct d9_rec *rec, d9_u32 size, struct d9_tail *ret, const d9_u8 **bytes)
+/*
+ * What follows the fixed part of a record: 0 with *blob, its id or 0; -EBADMSG: the record is not what its
+ * event says, or its tail is longer than it; -ENOSPC, -EOVERFLOW as intern.
+ */
+static int take_tail(struct d9_segw *w, const struct plan *plan, const struct d9_rec *rec, d9_u32 *blob)
 {
 	d9_u32 len = D9_REC_LEN(rec->head);
-	ret->kind_bytes = 0;
-	if (len == size)
-		return true;
-	if (len < size + sizeof(*ret))
-		return false;
-	memcpy(ret, (const d9_u8 *)rec + size, sizeof(*ret));
-	*bytes = (const d9_u8 *)rec + size + sizeof(*ret);
-	return D9_TAIL_BYTES(ret->kind_bytes) <= len - size - sizeof(*ret);
+	struct d9_tail tail;
+	if (!plan->has_tail || len % 8 || len < plan->size + sizeof(tail))
+		return -EBADMSG;
+	memcpy(&tail, (const d9_u8 *)rec + plan->size, sizeof(tail));
+	d9_u32 kind = D9_TAIL_KIND(tail.kind_bytes), n = D9_TAIL_BYTES(tail.kind_bytes);
+	if (n > len - plan->size - sizeof(tail))
+		return -EBADMSG;
+	return kind ? intern(w, kind, (const d9_u8 *)rec + plan->size + sizeof(tail), n, blob) : 0;
 }
 
-/* The run that a record belongs to, or a new one; RUNS_MAX: there is no room for it. */
+static bool continues(const struct d9_segw *w, d9_u32 run, d9_u32 thread, d9_u32 serial, d9_u32 begin)
+{
+	const struct d9_run *r = &w->runs[run].run;
+	return run < w->n_runs && r->thread == thread && r->serial == serial && r->end == begin;
+}
+
+/* The run that a record belongs to, or a new one, still empty; RUNS_MAX: there is no room for it. */
 static d9_u32 find_run(struct d9_segw *w, d9_u32 thread, d9_u32 serial, d9_u32 begin)
 {
-	d9_u32 i = w->last_run;
-	for (int attempt = 0; attempt < 2; attempt++) {
-		if (i < w->n_runs && w->runs[i].run.thread == thread && w->runs[i].run.serial == serial &&
-		    w->runs[i].run.end == begin)
-			return i;
-		i = w->run_cache[thread % RUN_CACHE] - 1u;
-	}
+	d9_u32 i = w->run_cache[thread % RUN_CACHE] - 1u;
+	if (i < w->n_runs && continues(w, i, thread, serial, begin))
+		return i;
 	if (w->n_runs == RUNS_MAX)
 		return RUNS_MAX;
 	i = w->n_runs++;
@@ -372,7 +400,20 @@ static d9_u32 find_run(struct d9_segw *w, d9_u32 thread, d9_u32 serial, d9_u32 b
 	return i;
 }
 
-static void note_time(struct d9_segw *w, d9_u64 t)
+/* Appends record number w->n to the run. */
+static inline void extend_run(struct d9_segw *w, d9_u32 i, d9_u32 end)
+{
+	struct run *run = &w->runs[i];
+	if (run->run.n++)
+		w->next[run->last] = (d9_u16)w->n;
+	else
+		run->first = (d9_u16)w->n;
+	run->last = (d9_u16)w->n;
+	run->run.end = end;
+	w->last_run = i;
+}
+
+static inline void note_time(struct d9_segw *w, d9_u64 t)
 {
 	if (!t)
 		return;
@@ -383,40 +424,30 @@ static void note_time(struct d9_segw *w, d9_u64 t)
 
 int d9_segw_add(struct d9_segw *w, d9_u32 thread, d9_u32 serial, d9_u32 begin, d9_u32 end, const struct d9_rec *rec)
 {
-	if (!w->sink)
-		return -EINVAL;
-	if (w->failed)
-		return w->failed;
-	d9_u32 id = D9_REC_ID(rec->head), len = D9_REC_LEN(rec->head);
-	const struct plan *plan = id <= D9_EVENT_ID_MAX ? &w->plan[id] : &w->plan[0];
-	struct d9_tail tail = {0};
-	const d9_u8 *bytes = 0;
-	if (!plan->known || len % 8 || len < plan->size || (!plan->has_tail && len != plan->size) || end < begin ||
-	    (plan->has_tail && !find_tail(rec, plan->size, &tail, &bytes)))
+	if (w->error)
+		return w->error;
+	d9_u32 id = D9_REC_ID(rec->head), blob = 0;
+	if (id > D9_EVENT_ID_MAX || end < begin)
 		return -EBADMSG;
-	d9_u32 size = plan->size, need = size + (plan->has_tail ? 8 : 0);
-	if (w->n == D9_BLOCK_RECORDS_MAX || need > GATHER_BYTES - w->n_bytes)
+	const struct plan *plan = &w->plan[id];
+	if (w->n == D9_BLOCK_RECORDS_MAX || w->n_bytes > GATHER_BYTES - GATHERED_MAX)
 		return -ENOSPC;
-	d9_u32 blob = 0;
-	if (D9_TAIL_KIND(tail.kind_bytes)) {
-		int r = intern(w, D9_TAIL_KIND(tail.kind_bytes), bytes, D9_TAIL_BYTES(tail.kind_bytes), &blob);
+	if (D9_REC_LEN(rec->head) != plan->size) {
+		int r = take_tail(w, plan, rec, &blob);
 		if (r)
 			return r;
 	}
-	d9_u32 run = find_run(w, thread, serial, begin);
-	if (run == RUNS_MAX)
+	d9_u32 run = w->last_run;
+	if (!continues(w, run, thread, serial, begin) && (run = find_run(w, thread, serial, begin)) == RUNS_MAX)
 		return -ENOSPC;
-	w->runs[run].run.end = end;
-	w->runs[run].run.n++;
-	w->last_run = run;
-	w->at[w->n] = w->n_bytes;
-	w->run_of[w->n++] = (d9_u16)run;
+	extend_run(w, run, end);
+	w->at[w->n++] = w->n_bytes;
 	w->count[id]++;
 	d9_u8 *to = w->gather + w->n_bytes;
-	memcpy(to, rec, size);
-	if (plan->has_tail)
-		store64(to + size, blob);
-	w->n_bytes += need;
+	w->n_bytes += plan->gathered;
+	/* The word of the blob is written first and always: only an event with a tail has it, else the record lies over it. */
+	store64(to + plan->gathered - 8, blob);
+	memcpy(to, rec, plan->size);
 	note_time(w, rec->t);
 	return 0;
 }
@@ -431,14 +462,6 @@ static void order_runs(struct d9_segw *w)
 		for (d9_u32 i = 0; i < w->n_runs; i++)
 			if ((w->runs[i].run.thread == D9_THREAD_NONE) == own)
 				w->run_order[k++] = (d9_u16)i;
-	d9_u32 next = 0;
-	for (d9_u32 i = 0; i < k; i++) {
-		struct run *run = &w->runs[w->run_order[i]];
-		run->next = next;
-		next += run->run.n;
-	}
-	for (d9_u32 i = 0; i < w->n; i++)
-		w->order[w->runs[w->run_of[i]].next++] = w->at[i];
 }
 
 static d9_u8 *put_runs(const struct d9_segw *w, d9_u8 *p)
@@ -458,19 +481,20 @@ static d9_u8 *put_runs(const struct d9_segw *w, d9_u8 *p)
 }
 
 /* Turns the raw times of a gathered record into ticks.  Returns what its t column holds. */
-static inline d9_u64 quantise(const struct d9_segw *w, const struct plan *plan, d9_u8 *rec, d9_u64 *run_t)
+static inline d9_u64 quantise(const struct d9_segw *w, const struct plan *plan, struct d9_rec *rec, d9_u64 *run_t)
 {
-	d9_u64 raw_t = load64(rec + offsetof(struct d9_rec, t));
-	d9_u64 t = raw_t >> w->shift, from = t;
-	store64(rec + offsetof(struct d9_rec, t), t);
+	d9_u64 raw_t = rec->t, t = raw_t >> w->shift, from = t;
+	d9_u8 *bytes = (d9_u8 *)rec;
+	rec->t = t;
 	if (plan->t_codec == D9_CODEC_T_GAP) {
 		/* Both ends are quantised, and the duration is their difference: so spans that touch still do. */
-		from = (raw_t - load64(rec + plan->dur_off)) >> w->shift;
-		store64(rec + plan->dur_off, t - from);
+		from = (raw_t - load64(bytes + plan->dur_off)) >> w->shift;
+		store64(bytes + plan->dur_off, t - from);
 	}
 	for (unsigned i = 0; i < plan->n_ticks; i++) {
-		d9_u8 *p = rec + plan->ticks_off[i];
-		store64(p, to_ticks(load64(p), w->shift));
+		d9_u64 v = load64(bytes + plan->ticks_off[i]);
+		if (v)
+			store64(bytes + plan->ticks_off[i], to_ticks(v, w->shift));
 	}
 	d9_u64 gap = from - *run_t;
 	if (plan->t_codec != D9_CODEC_T)
@@ -478,23 +502,25 @@ static inline d9_u64 quantise(const struct d9_segw *w, const struct plan *plan, 
 	return gap;
 }
 
-/* Writes the type of each record in the order of the runs, and sorts the records by event into row[] and gap[]. */
+/* Writes the type of each record in the order of the runs, and sorts the records by event. */
 static d9_u8 *put_types(struct d9_segw *w, d9_u8 *p)
 {
-	d9_u32 start = 0, k = 0;
+	d9_u32 start = 0;
 	for (unsigned id = 0; id <= D9_EVENT_ID_MAX; id++) {
 		w->row_next[id] = start;
 		start += w->count[id];
 	}
-	for (d9_u32 i = 0; i < w->n_runs; i++) {
+	for (d9_u32 k = 0; k < w->n_runs; k++) {
+		const struct run *run = &w->runs[w->run_order[k]];
 		d9_u64 run_t = w->t_min;
-		for (d9_u32 left = w->runs[w->run_order[i]].run.n; left; left--) {
-			d9_u32 at = w->order[k++];
-			struct d9_rec *rec = (struct d9_rec *)(w->gather + at);
+		d9_u32 i = run->first;
+		for (d9_u32 left = run->run.n; left; left--, i = w->next[i]) {
+			struct d9_rec *rec = (struct d9_rec *)(w->gather + w->at[i]);
 			d9_u32 id = D9_REC_ID(rec->head), row = w->row_next[id]++;
 			*p++ = (d9_u8)id;
-			w->row[row] = at;
-			w->gap[row] = quantise(w, &w->plan[id], (d9_u8 *)rec, &run_t);
+			w->row[row] = w->at[i];
+			w->group[row] = (d9_u8)D9_SITE_GROUP(rec->site);
+			w->gap[row] = quantise(w, &w->plan[id], rec, &run_t);
 		}
 	}
 	return p;
@@ -516,17 +542,39 @@ static d9_u8 *put_t(struct d9_segw *w, const struct d9_column_src *src, const d9
 	return close_column(p, q);
 }
 
-/* All columns of one event: t, site, fields, tail. */
+/* Sorts an event's rows and gaps by the group of their site; records of one group keep their order. */
+static void group_by_site(struct d9_segw *w, d9_u32 row, d9_u32 n)
+{
+	d9_u32 *next = w->group_next;
+	memset(next, 0, sizeof(w->group_next));
+	for (d9_u32 i = row; i < row + n; i++)
+		next[w->group[i]]++;
+	d9_u32 start = row;
+	for (unsigned g = 0; g < D9_SITE_GROUPS; g++) {
+		d9_u32 members = next[g];
+		next[g] = start;
+		start += members;
+	}
+	for (d9_u32 i = row; i < row + n; i++) {
+		d9_u32 to = next[w->group[i]]++;
+		w->row_by_site[to] = w->row[i];
+		w->gap_by_site[to] = w->gap[i];
+	}
+}
+
+/* All columns of one event: site, t, fields, tail. */
 static d9_u8 *put_event(struct d9_segw *w, unsigned id, d9_u32 row, d9_u8 *p)
 {
 	const struct d9_event_desc *e = &d9_events[id];
 	struct d9_column_src src = {.base = w->gather, .at = w->row + row, .n = w->count[id]};
-	src.off = offsetof(struct d9_rec, t);
-	src.size = 8;
-	p = put_t(w, &src, w->gap + row, w->plan[id].t_codec, p);
 	src.off = offsetof(struct d9_rec, site);
 	src.size = 4;
 	p = put_column(w, D9_CODEC_OF_SITE, &src, p);
+	group_by_site(w, row, src.n);
+	src.at = w->row_by_site + row;
+	src.off = offsetof(struct d9_rec, t);
+	src.size = 8;
+	p = put_t(w, &src, w->gap_by_site + row, w->plan[id].t_codec, p);
 	src.off = sizeof(struct d9_rec);
 	for (unsigned i = 0; i < e->n_fields + e->has_tail; i++) {
 		const struct d9_field_desc *f = &e->fields[i];
@@ -573,7 +621,7 @@ static d9_u32 pending_next(const struct d9_segw *w, d9_u32 at)
 	return at + ((8 + D9_TAIL_BYTES(pending_at(w, at)->kind_bytes) + 7) & ~7u);
 }
 
-/* The columns of `blob` in the order of its descriptor: t, site, id, kind, bytes. */
+/* The columns of `blob` in the order of its descriptor: site, t, id, kind, bytes. */
 static d9_u8 *put_blobs(const struct d9_segw *w, d9_u8 *p)
 {
 	p = close_column(p, p + COLUMN_PREFIX);
@@ -616,10 +664,8 @@ static int flush_blobs(struct d9_segw *w)
 
 int d9_segw_flush(struct d9_segw *w)
 {
-	if (!w->sink)
-		return -EINVAL;
-	if (w->failed)
-		return w->failed;
+	if (w->error)
+		return w->error;
 	int r = flush_blobs(w);
 	if (r == 0 && w->n)
 		r = flush_events(w);
@@ -629,7 +675,7 @@ int d9_segw_flush(struct d9_segw *w)
 void d9_segw_abandon(struct d9_segw *w)
 {
 	clear_block(w);
-	w->failed = 0;
+	w->error = w->begun ? 0 : -EINVAL;
 }
 
 int d9_segw_end(struct d9_segw *w)
@@ -646,8 +692,10 @@ int d9_segw_end(struct d9_segw *w)
 	p = d9_uvar_put(p, w->records);
 	p = d9_uvar_put(p, w->written);
 	r = send_block(w, &h, p, 0, 0);
-	if (r == 0)
-		w->sink = 0;
+	if (r == 0) {
+		w->begun = false;
+		w->error = -EINVAL;
+	}
 	return r;
 }
 

@@ -46,7 +46,8 @@ int d9_segw_flush(struct d9_segw *w);
 /* Forgets what was gathered since the last flush, after an error.  Dictionary entries that are not in the file yet go with the next flush. */
 void d9_segw_abandon(struct d9_segw *w);
 
-/* Flushes, writes the footer.  The writer can begin another segment. */
+/* Flushes, writes the footer.  The writer can begin another segment.  If it fails and nothing is gathered (any more),
+   then the records are written and only the footer is not: abandon, and call it again or let it be. */
 int d9_segw_end(struct d9_segw *w);
 
 /* Bytes handed to the sink since begin, and records in blocks written since begin; gathered but not yet flushed records. */

@@ -52,8 +52,20 @@ struct d9_private { /* wiped on fork too */
 	d9_u32 refused_epoch; /* free_epoch + 1 at which no thread slot was to be had */
 	d9_i32 pid;
 	d9_u32 writer_state; /* writer_thread.c */
-	d9_u32 writer_tid;
-	d9_u32 spare;
+	d9_u32 writer_drained; /* its last pass wrote everything */
+	d9_u32 spare[2];
+};
+
+/* Begins of the runtime ABI that have not ended (abi.c). */
+#define D9_ABI_DEPTH 15u
+struct d9_abi_frame {
+	d9_u64 t0, id;
+	d9_u32 kind, runtime, worker;
+	char name[92];
+};
+struct d9_abi_frames {
+	d9_u32 thread, depth, overflow, pad; /* thread id + 1 of the thread they belong to */
+	struct d9_abi_frame of[D9_ABI_DEPTH];
 };
 
 struct d9_shim {
@@ -61,12 +73,15 @@ struct d9_shim {
 	const d9_u64 *mask;         /* the control word, or a zero */
 	struct d9_private *priv;
 	struct d9_cell *cells;      /* by slot index */
+	struct d9_abi_frames *frames; /* by slot index; wiped on fork */
 	d9_u64 io_min, stack_min, long_gap; /* raw clock units */
 	d9_u32 stacks;              /* enum d9_stacks */
 	d9_u32 last_proc;           /* process entry of this image: what a forked child finds as its parent's */
 	d9_u64 main_stack_hi;       /* above every frame of the main thread */
 	bool populate;              /* MADV_POPULATE_WRITE works here */
 	bool anonymous;             /* no file behind the arena: nobody outside can drain it */
+	char arena_path[96];        /* this process's own word for the file, never the header's */
+	d9_u64 writer_due;          /* raw clock: when an event wait should see whether somebody drains */
 };
 extern struct d9_shim d9_shim;
 extern __thread struct d9_cell *d9_me __attribute__((tls_model("initial-exec")));

@@ -88,10 +88,18 @@ static inline __attribute__((always_inline)) void d9_call_begin(struct d9_call *
 		if (d9_in_call_stale(in, fp))
 			c->outer_site = 0;
 	}
+	d9_store_relaxed(&me->slot->call_owner, 0);
 	c->t0 = d9_now();
 	if (__builtin_expect(c->t0 - me->last_end > d9_shim.long_gap, 0) && me->last_end)
 		d9_record_cpu(me, c->t0);
 	d9_in_call_set(in, c->site, fd, c->t0, object, fp);
+}
+
+/* Adds what the lock's owner word said when the wait began. */
+static inline void d9_call_owner(struct d9_call *c, d9_u32 owner)
+{
+	c->owner = owner;
+	d9_store_relaxed(&d9_me->slot->call_owner, owner);
 }
 
 /* Records a call that ended at t1. Out of line: with a stack, and with the CPU clock if it was long. */

@@ -19,6 +19,9 @@ struct d9_drain;
 /* Memory a drainer needs; mapped by the caller, zeroed. Touched only as used. */
 size_t d9_drain_bytes(void);
 
+/* Makes pages of the mapping present; false = the tmpfs is full. */
+typedef bool d9_drain_back_fn(const void *p, d9_u64 n);
+
 struct d9_drain_options {
 	d9_u32 kind;     /* enum d9_lease_kind: who drains */
 	int dirfd;       /* the process folder, or -1: opened by the header's path when needed (host only) */
@@ -26,7 +29,8 @@ struct d9_drain_options {
 	bool same_pids;  /* pids in the arena mean the same here */
 	d9_segw_sink *sink; /* instead of files (copy); then dirfd is not used */
 	void *sink_ctx;
-	bool (*back)(const void *, d9_u64); /* makes pages of the mapping present; false = the tmpfs is full */
+	d9_drain_back_fn *back;
+	const char *path; /* the arena's file: a process that no longer maps it has exec'd; NULL = not known */
 	d9_u32 (*drained)(void *ctx, d9_u32 thread, d9_u32 serial); /* bytes of a chunk that are in segments already; may be NULL */
 	void *drained_ctx;
 };

@@ -27,10 +27,10 @@ struct d9_drain {
 	d9_u64 retry_mono;
 	d9_u32 retry_ms;
 	/* progress */
+	d9_u64 t_copy; /* copy: the moment it shows */
 	d9_u64 t_last; /* newest time of any record seen, raw */
 	d9_u64 clock_mono, modules_mono, live_mono, evict_mono;
-	d9_u32 live_next, control_seen_valid;
-	d9_u64 mask_seen;
+	d9_u32 live_next, switches_told;
 	int moved;
 	d9_u32 n_taken;
 	struct d9_taken taken[D9_DRAIN_PENDING];
@@ -71,6 +71,7 @@ int d9_define_clock(struct d9_drain *d);
 
 /* drain_live.c: who is alive, CPU time, what threads are in the middle of */
 void d9_live_check(struct d9_drain *d);
+d9_u64 d9_live_copy_time(struct d9_drain *d);
 int d9_live_cpu(struct d9_drain *d);
 int d9_live_ends(struct d9_drain *d, bool final);
 int d9_live_totals(struct d9_drain *d);

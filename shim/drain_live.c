@@ -3,6 +3,7 @@
  * middle of, how they ended; and the slots it takes back from threads that are gone.
  */
 #include "drain_internal.h"
+#include "clock.h"
 #include "modules.h"
 #include "sys.h"
 #include "text.h"
@@ -92,7 +93,9 @@ static void check_proc(struct d9_drain *d, d9_u32 i)
 	if (there && !p->start)
 		p->start = st.start;
 	/* A main thread that ended before the others is a zombie in a process that lives. */
-	bool dead = !there || st.state == 'X' || (st.state == 'Z' && st.threads <= 1) || p->start != st.start;
+	/* After an exec the process goes on, but not this image of it. */
+	bool execd = there && p->end_said == D9_PROC_EXEC && d->o.path && !d9_maps_hold(p->pid, d->o.path);
+	bool dead = execd || !there || st.state == 'X' || (st.state == 'Z' && st.threads <= 1) || p->start != st.start;
 	if (!dead)
 		return;
 	if (!p->ended_tsc)
@@ -147,6 +150,26 @@ void d9_live_check(struct d9_drain *d)
 				(void)d9_modules_scan(&d->v, i, d->v.procs[i].pid, d9_drain_now(d), d->o.back);
 			}
 	d->modules_mono = mono;
+}
+
+/* The moment a copy shows: now, if a member still runs; else when the last of them was heard of. */
+d9_u64 d9_live_copy_time(struct d9_drain *d)
+{
+	d9_u64 t = d->t_last;
+	for (d9_u32 i = 0; i < n_slots(d); i++) {
+		const struct d9_thread *s = &d->v.threads[i];
+		if (s->state == D9_SLOT_LIVE && s->call.site && s->call.t0 > t)
+			t = s->call.t0;
+	}
+	for (d9_u32 i = 0; i < n_procs(d); i++) {
+		const struct d9_proc *p = &d->v.procs[i];
+		struct stat_line st;
+		if (p->state == D9_PROC_LIVE && !p->end_said && read_stat(p->pid, &st) && st.state != 'Z' && (!p->start || p->start == st.start))
+			return d->v.h->clock_kind == D9_CLOCK_TSC ? d9_tsc() : d9_mono_ns();
+		if (p->ended_tsc > t)
+			t = p->ended_tsc;
+	}
+	return t;
 }
 
 unsigned d9_drain_alive(struct d9_drain *d)
@@ -354,6 +377,8 @@ static bool proc_over(const struct d9_drain *d, const struct d9_proc *p, bool fi
 {
 	if (d9_load_acquire(&p->state) == D9_PROC_GONE)
 		return true;
+	if (d->o.sink)
+		return p->end_said == D9_PROC_EXIT || p->end_said == D9_PROC_UEXIT;
 	return final && d->o.kind == D9_LEASE_THREAD && (p->end_said == D9_PROC_EXIT || p->end_said == D9_PROC_UEXIT) &&
 	       p->pid == (d9_i32)d9_sys0(SYS_getpid);
 }
@@ -380,7 +405,7 @@ static int tell_end(struct d9_drain *d, d9_u32 i)
 
 int d9_live_ends(struct d9_drain *d, bool final)
 {
-	for (d9_u32 i = 0; i < n_procs(d) && !d->o.sink; i++) {
+	for (d9_u32 i = 0; i < n_procs(d); i++) {
 		struct d9_proc *p = &d->v.procs[i];
 		if (d->proc_ended[i] || !proc_over(d, p, final))
 			continue;

@@ -167,7 +167,7 @@ static void add(struct d9_view *v, d9_u32 proc, int pid, const struct mapping *m
 	d9_store_release(&t->ready, 1);
 }
 
-bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (*back)(const void *, d9_u64))
+static int open_maps(int pid)
 {
 	char name[32];
 	struct d9_text t = d9_text_in(name, sizeof(name));
@@ -177,7 +177,27 @@ bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (
 	else
 		d9_text_str(&t, "self");
 	d9_text_str(&t, "/maps");
-	struct lines l = { .fd = (int)d9_sys3(SYS_open, (long)name, O_RDONLY | O_CLOEXEC, 0) };
+	return (int)d9_sys3(SYS_open, (long)name, O_RDONLY | O_CLOEXEC, 0);
+}
+
+bool d9_maps_hold(int pid, const char *path)
+{
+	struct lines l = { .fd = open_maps(pid) };
+	bool found = false;
+	if (l.fd < 0)
+		return false;
+	for (char *line; !found && (line = next_line(&l));) {
+		struct mapping m;
+		parse_line(line, &m);
+		found = !strcmp(m.path, path);
+	}
+	(void)d9_sys1(SYS_close, l.fd);
+	return found;
+}
+
+bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (*back)(const void *, d9_u64))
+{
+	struct lines l = { .fd = open_maps(pid) };
 	if (l.fd < 0)
 		return false;
 	if (!pid)

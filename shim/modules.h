@@ -15,4 +15,7 @@
  */
 bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (*back)(const void *, d9_u64));
 
+/* Does a line of /proc/PID/maps end with `path`?  False too if the file cannot be read. */
+bool d9_maps_hold(int pid, const char *path);
+
 #endif

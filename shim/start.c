@@ -115,7 +115,7 @@ static void *map_file(const char *path, d9_u64 bytes, long *ret_error)
 
 static bool private_memory(void)
 {
-	d9_u64 bytes = 4096 + (d9_u64)D9_N_THREADS * sizeof(struct d9_cell);
+	d9_u64 cells = (d9_u64)D9_N_THREADS * sizeof(struct d9_cell), bytes = 4096 + cells + (d9_u64)D9_N_THREADS * sizeof(struct d9_abi_frames);
 	long m = d9_sys6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (m < 0 && m > -4096)
 		return false;
@@ -126,6 +126,7 @@ static bool private_memory(void)
 	(void)d9_sys3(SYS_madvise, m, (long)bytes, MADV_NOHUGEPAGE);
 	d9_shim.priv = (void *)m;
 	d9_shim.cells = (void *)(m + 4096);
+	d9_shim.frames = (void *)(m + 4096 + (long)cells);
 	return true;
 }
 
@@ -302,6 +303,7 @@ int d9_arena_open(const struct d9_config *c, const char *name, int argc, char **
 		return -ENOMEM;
 	d9_u64 bytes = d9_arena_bytes(n_chunks);
 	d9_shim.anonymous = !path[0];
+	memcpy(d9_shim.arena_path, path, sizeof(path));
 	d9_shim.populate = !d9_sys3(SYS_madvise, (long)m, 4096, D9_MADV_POPULATE_WRITE);
 	(void)d9_sys3(SYS_madvise, (long)m, (long)bytes, MADV_NOHUGEPAGE);
 	(void)d9_sys3(SYS_madvise, (long)m, (long)bytes, MADV_DONTDUMP);
@@ -326,6 +328,7 @@ int d9_arena_open(const struct d9_config *c, const char *name, int argc, char **
 	make_folder(c, path[0] ? path : NULL);
 	set_clock(h, &first);
 	set_config(h, c);
+	d9_shim.writer_due = d9_now() + raw_of_ns(h, 1000000000);
 	h->started_mono = first.mono;
 	h->started_real = first.real;
 	(void)d9_modules_scan(&d9_shim.v, 0, 0, first.tsc, d9_back);

@@ -1,11 +1,10 @@
 /* The model's rules and the findings, on recordings with chosen times. */
+#include "support.h"
 #include "trace_builder.h"
 
 #include "cli/fail_if.h"
 #include "cli/findings.h"
 #include "cli/timeline.h"
-
-#include <check.h>
 
 static struct tb B;
 static struct d9_trace *T;
@@ -1006,9 +1005,5 @@ int main(void)
 		tcase_add_test(b, plain[i]);
 	suite_add_tcase(s, a);
 	suite_add_tcase(s, b);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return suite_run(s);
 }

@@ -1,0 +1,25 @@
+/*
+ * Symbols of loaded images, looked up by hand.  dlsym will not do: it takes the loader's lock, may allocate,
+ * picks the oldest version before glibc 2.36, and needs a newer libc than we may require.
+ */
+#ifndef D9_INTERPOSE_ELF_LOOKUP_H
+#define D9_INTERPOSE_ELF_LOOKUP_H
+#include <link.h>
+
+struct d9_image {
+	ElfW(Addr) base;
+	const ElfW(Sym) *symbols;
+	const char *strings;
+	const ElfW(Word) *gnu_hash, *hash;
+	const ElfW(Half) *versions;      /* may be NULL */
+	const ElfW(Verdef) *definitions; /* may be NULL */
+	unsigned n_definitions;
+};
+
+/* Reads an image's dynamic section.  0, or -1 if it has no symbols to look up. */
+int d9_image_open(const struct dl_phdr_info *info, struct d9_image *ret);
+
+/* Address of a function that the image defines: of this version, or of the default one if version is NULL.  NULL: none. */
+void *d9_image_symbol(const struct d9_image *image, const char *name, const char *version);
+
+#endif

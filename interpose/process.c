@@ -1,0 +1,188 @@
+/* Processes and threads: fork, exec, _exit, creation and names of threads, changes of identity. */
+#include "hook.h"
+
+#include <alloca.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <string.h>
+
+#define PTHREAD_RESULT(r) (-(r))
+
+/* ---- sleeps ----------------------------------------------------------------------------------------- */
+
+#define WRAP_SLEEP(ret, name, params, args, result) \
+	D9_EXPORT ret name params \
+	{ \
+		D9_BEGIN(name, 0, -1); \
+		D9_IDLE_POINT(); \
+		ret d9_r = d9_real.name args; \
+		D9_END(name, result, 0); \
+		return d9_r; \
+	}
+WRAP_SLEEP(int, nanosleep, (const struct timespec *t, struct timespec *left), (t, left), D9_RESULT(d9_r))
+WRAP_SLEEP(int, clock_nanosleep, (clockid_t id, int flags, const struct timespec *t, struct timespec *left), (id, flags, t, left),
+	   PTHREAD_RESULT(d9_r))
+WRAP_SLEEP(int, usleep, (useconds_t us), (us), D9_RESULT(d9_r))
+WRAP_SLEEP(unsigned, sleep, (unsigned s), (s), (d9_i32)d9_r)
+
+/* ---- threads ---------------------------------------------------------------------------------------- */
+
+D9_EXPORT int pthread_create(pthread_t *restrict t, const pthread_attr_t *restrict a, void *(*f)(void *), void *restrict arg)
+{
+	D9_BEGIN(pthread_create, 0, -1);
+	int r = d9_real.pthread_create(t, a, f, arg);
+	D9_END(pthread_create, PTHREAD_RESULT(r), 0);
+	return r;
+}
+
+D9_EXPORT int pthread_setname_np(pthread_t t, const char *name)
+{
+	int r = d9_real.pthread_setname_np(t, name);
+	if (!r && pthread_equal(t, pthread_self()))
+		d9_shim_renamed();
+	return r;
+}
+
+/* ---- fork and exec ------------------------------------------------------------------------------------ */
+
+D9_EXPORT pid_t fork(void)
+{
+	D9_BEGIN(fork, 0, -1);
+	pid_t r = d9_real.fork();
+	D9_END(fork, D9_RESULT(r), 0); /* in the child the thread's cell is wiped: nothing is recorded there */
+	return r;
+}
+
+#define WRAP_EXEC(name, params, args, path) \
+	D9_EXPORT int name params \
+	{ \
+		D9_BEGIN(name, 0, -1); \
+		d9_shim_exec(path); \
+		int d9_r = d9_real.name args; \
+		d9_shim_exec_failed(); \
+		D9_END(name, D9_RESULT(d9_r), 0); \
+		return d9_r; \
+	}
+WRAP_EXEC(execve, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp), path)
+WRAP_EXEC(execv, (const char *path, char *const argv[]), (path, argv), path)
+WRAP_EXEC(execvp, (const char *file, char *const argv[]), (file, argv), file)
+WRAP_EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp), file)
+WRAP_EXEC(fexecve, (int fd, char *const argv[], char *const envp[]), (fd, argv, envp), argv ? argv[0] : NULL)
+
+/* The list forms, as the array forms they are.  On the stack: a vfork child may call them. */
+#define COUNT_ARGS(n, first, last) \
+	do { \
+		va_list d9_ap; \
+		va_start(d9_ap, last); \
+		for ((n) = (first) ? 1 : 0; (first) && va_arg(d9_ap, char *); (n)++) \
+			; \
+		va_end(d9_ap); \
+	} while (0)
+#define LIST_ARGS(argv, n, first, ap) \
+	do { \
+		(argv)[0] = (char *)(d9_u64)(first); \
+		for (size_t d9_i = 1; d9_i < (n); d9_i++) \
+			(argv)[d9_i] = va_arg(ap, char *); \
+		(argv)[n] = NULL; \
+	} while (0)
+
+D9_EXPORT int execl(const char *path, const char *arg, ...)
+{
+	size_t n;
+	va_list ap;
+	COUNT_ARGS(n, arg, arg);
+	char **argv = alloca((n + 1) * sizeof(*argv));
+	va_start(ap, arg);
+	LIST_ARGS(argv, n, arg, ap);
+	va_end(ap);
+	return execv(path, argv);
+}
+
+D9_EXPORT int execlp(const char *file, const char *arg, ...)
+{
+	size_t n;
+	va_list ap;
+	COUNT_ARGS(n, arg, arg);
+	char **argv = alloca((n + 1) * sizeof(*argv));
+	va_start(ap, arg);
+	LIST_ARGS(argv, n, arg, ap);
+	va_end(ap);
+	return execvp(file, argv);
+}
+
+D9_EXPORT int execle(const char *path, const char *arg, ...)
+{
+	size_t n;
+	va_list ap;
+	COUNT_ARGS(n, arg, arg);
+	char **argv = alloca((n + 1) * sizeof(*argv));
+	va_start(ap, arg);
+	LIST_ARGS(argv, n, arg, ap);
+	if (arg)
+		(void)va_arg(ap, char *); /* the NULL */
+	char *const *envp = va_arg(ap, char *const *);
+	va_end(ap);
+	return execve(path, argv, envp);
+}
+
+/* ---- ends that run no destructors ---------------------------------------------------------------------- */
+
+#define WRAP_EXIT(name) \
+	D9_EXPORT void name(int code) \
+	{ \
+		d9_shim_end(D9_PROC_UEXIT, code); \
+		d9_real.name(code); \
+		__builtin_unreachable(); \
+	}
+WRAP_EXIT(_exit)
+WRAP_EXIT(_Exit)
+WRAP_EXIT(quick_exit)
+
+/* ---- identity ------------------------------------------------------------------------------------------ */
+
+#define WRAP_IDENTITY(name, params, args, before) \
+	D9_EXPORT int name params \
+	{ \
+		D9_BEGIN(name, 0, -1); \
+		before; \
+		int d9_r = d9_real.name args; \
+		D9_END(name, D9_RESULT(d9_r), 0); \
+		return d9_r; \
+	}
+#define NOTHING ((void)0)
+#define USER(u) d9_shim_before_uid((d9_u32)(u))
+WRAP_IDENTITY(setuid, (uid_t u), (u), USER(u))
+WRAP_IDENTITY(seteuid, (uid_t u), (u), USER(u))
+WRAP_IDENTITY(setreuid, (uid_t r, uid_t e), (r, e), USER(e))
+WRAP_IDENTITY(setresuid, (uid_t r, uid_t e, uid_t s), (r, e, s), USER(e))
+WRAP_IDENTITY(setgid, (gid_t g), (g), NOTHING)
+WRAP_IDENTITY(setegid, (gid_t g), (g), NOTHING)
+WRAP_IDENTITY(setregid, (gid_t r, gid_t e), (r, e), NOTHING)
+WRAP_IDENTITY(setresgid, (gid_t r, gid_t e, gid_t s), (r, e, s), NOTHING)
+WRAP_IDENTITY(initgroups, (const char *user, gid_t g), (user, g), NOTHING)
+WRAP_IDENTITY(setgroups, (size_t n, const gid_t *list), (n, list), NOTHING)
+WRAP_IDENTITY(chroot, (const char *path), (path), d9_shim_before_root())
+/* With a second thread these would fail. */
+WRAP_IDENTITY(unshare, (int flags), (flags), flags &(CLONE_NEWUSER | CLONE_NEWPID) ? d9_shim_before_sandbox(0) : NOTHING)
+
+D9_EXPORT int prctl(int op, ...)
+{
+	va_list ap;
+	va_start(ap, op);
+	unsigned long a = va_arg(ap, unsigned long), b = va_arg(ap, unsigned long), c = va_arg(ap, unsigned long),
+		      d = va_arg(ap, unsigned long);
+	va_end(ap);
+	if (op == PR_SET_NAME) {
+		int r = d9_real.prctl(op, a, b, c, d);
+		d9_shim_renamed();
+		return r;
+	}
+	if (op != PR_SET_SECCOMP)
+		return d9_real.prctl(op, a, b, c, d);
+	D9_BEGIN(prctl, 0, -1);
+	d9_shim_before_sandbox(1);
+	int r = d9_real.prctl(op, a, b, c, d);
+	D9_END(prctl, D9_RESULT(r), 0);
+	return r;
+}

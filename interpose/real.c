@@ -1,0 +1,183 @@
+/* Finding the next definition of every hooked function, and the constructor. */
+#include "real.h"
+#include "elf_lookup.h"
+#include "shim/lifecycle.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The table and libc's headers must say the same prototype. */
+#define D9_HOOK(family, flags, ret, name, params, args, version) \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(&name), ret(*) params), \
+		       "hooks.def and the libc header disagree on " #name);
+#define D9_HOOK_V(family, flags, ret, name, params, args, version) /* noreturn is part of the type */
+#define D9_HOOK_X(family, flags, ret, name, params, args, version)
+#define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version)
+#define D9_PRIMITIVE(family, flags, name)
+#include "hooks.def"
+#undef D9_HOOK
+#undef D9_HOOK_V
+#undef D9_HOOK_X
+#undef D9_HOOK_OLD
+#undef D9_PRIMITIVE
+
+/* What a name that this libc lacks answers; programs that use such a name do not start on this libc anyway. */
+static long absent(void)
+{
+	errno = ENOSYS;
+	return -1;
+}
+
+#define D9_HOOK(family, flags, ret, name, params, args, version) \
+	static ret boot_##name params \
+	{ \
+		d9_real_resolve(); \
+		return d9_real.name args; \
+	}
+#define D9_HOOK_X D9_HOOK
+#define D9_HOOK_V(family, flags, ret, name, params, args, version) \
+	static ret boot_##name params \
+	{ \
+		d9_real_resolve(); \
+		d9_real.name args; \
+	}
+#define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) \
+	static ret boot_##id params \
+	{ \
+		d9_real_resolve(); \
+		return d9_real.id args; \
+	}
+#define D9_PRIMITIVE(family, flags, name)
+#include "hooks.def"
+#undef D9_HOOK
+#undef D9_HOOK_V
+#undef D9_HOOK_X
+#undef D9_HOOK_OLD
+#undef D9_PRIMITIVE
+
+struct d9_real d9_real = {
+#define D9_HOOK(family, flags, ret, name, params, args, version) .name = boot_##name,
+#define D9_HOOK_X D9_HOOK
+#define D9_HOOK_V D9_HOOK
+#define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) .id = boot_##id,
+#define D9_PRIMITIVE(family, flags, name)
+#include "hooks.def"
+#undef D9_HOOK
+#undef D9_HOOK_V
+#undef D9_HOOK_X
+#undef D9_HOOK_OLD
+#undef D9_PRIMITIVE
+};
+void *d9_real_syscall = boot_syscall;
+
+struct row {
+	const char *symbol, *version;
+	size_t slot;
+};
+static const struct row rows[] = {
+#define D9_HOOK(family, flags, ret, name, params, args, version) { #name, version, offsetof(struct d9_real, name) },
+#define D9_HOOK_X D9_HOOK
+#define D9_HOOK_V D9_HOOK
+#define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) { #name, version, offsetof(struct d9_real, id) },
+#define D9_PRIMITIVE(family, flags, name)
+#include "hooks.def"
+#undef D9_HOOK
+#undef D9_HOOK_V
+#undef D9_HOOK_X
+#undef D9_HOOK_OLD
+#undef D9_PRIMITIVE
+};
+#define N_ROWS (sizeof(rows) / sizeof(*rows))
+
+static const struct d9_hook_info infos[D9_N_HOOKS] = {
+#define D9_HOOK(family, flags, ret, name, params, args, version) [D9_HK_##name] = { #family, #name, D9_HOOK_##flags },
+#define D9_HOOK_X D9_HOOK
+#define D9_HOOK_V D9_HOOK
+#define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) [D9_HK_##id] = { #family, #name, D9_HOOK_##flags },
+#define D9_PRIMITIVE(family, flags, name) [D9_HK_##name] = { #family, #name, D9_HOOK_##flags },
+#include "hooks.def"
+#undef D9_HOOK
+#undef D9_HOOK_V
+#undef D9_HOOK_X
+#undef D9_HOOK_OLD
+#undef D9_PRIMITIVE
+};
+
+static struct d9_shim_real shim_real;
+static const struct row shim_rows[] = {
+	{ "pthread_create", NULL, offsetof(struct d9_shim_real, pthread_create) },
+	{ "pthread_attr_init", NULL, offsetof(struct d9_shim_real, pthread_attr_init) },
+	{ "pthread_attr_setstacksize", NULL, offsetof(struct d9_shim_real, pthread_attr_setstacksize) },
+	{ "pthread_attr_setdetachstate", NULL, offsetof(struct d9_shim_real, pthread_attr_setdetachstate) },
+	{ "pthread_attr_destroy", NULL, offsetof(struct d9_shim_real, pthread_attr_destroy) },
+};
+#define N_SHIM_ROWS (sizeof(shim_rows) / sizeof(*shim_rows))
+
+struct search {
+	void *found[N_ROWS], *shim_found[N_SHIM_ROWS];
+	bool past_us, anywhere;
+};
+
+static bool holds(const struct dl_phdr_info *info, ElfW(Addr) address)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		if (p->p_type == PT_LOAD && address - (info->dlpi_addr + p->p_vaddr) < p->p_memsz)
+			return true;
+	}
+	return false;
+}
+
+/* The loader lists images in the order in which it looks symbols up: what follows us is what RTLD_NEXT would find. */
+static int visit(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+	struct search *s = ctx;
+	struct d9_image image;
+	(void)size;
+	if (holds(info, (ElfW(Addr))&rows)) {
+		s->past_us = true;
+		return 0;
+	}
+	if ((!s->past_us && !s->anywhere) || d9_image_open(info, &image))
+		return 0;
+	for (size_t i = 0; i < N_ROWS; i++)
+		if (!s->found[i])
+			s->found[i] = d9_image_symbol(&image, rows[i].symbol, rows[i].version);
+	for (size_t i = 0; i < N_SHIM_ROWS; i++)
+		if (!s->shim_found[i])
+			s->shim_found[i] = d9_image_symbol(&image, shim_rows[i].symbol, shim_rows[i].version);
+	return 0;
+}
+
+void d9_real_resolve(void)
+{
+	struct search s = { .past_us = false };
+	(void)dl_iterate_phdr(visit, &s);
+	if (!s.found[D9_HK_read - 1]) { /* opened late (dlopen): libc comes before us */
+		s.anywhere = true;
+		(void)dl_iterate_phdr(visit, &s);
+	}
+	for (size_t i = 0; i < N_ROWS; i++)
+		__atomic_store_n((void **)((char *)&d9_real + rows[i].slot), s.found[i] ? s.found[i] : (void *)absent, __ATOMIC_RELEASE);
+	for (size_t i = 0; i < N_SHIM_ROWS; i++)
+		*(void **)((char *)&shim_real + shim_rows[i].slot) = s.shim_found[i];
+	__atomic_store_n(&d9_real_syscall, *(void **)&d9_real.syscall, __ATOMIC_RELEASE);
+}
+
+static void at_exit(int status, void *arg)
+{
+	(void)arg;
+	d9_shim_end(D9_PROC_EXIT, status);
+}
+
+/* initfirst: before other libraries' constructors where the loader grants it; nothing relies on it. */
+__attribute__((constructor)) static void start(int argc, char **argv, char **envp)
+{
+	d9_real_resolve();
+	d9_shim_start(infos, D9_N_HOOKS, &shim_real, argc, argv, envp);
+	if (d9_recording_possible())
+		(void)on_exit(at_exit, NULL); /* registered before the loader's own handler, so it runs after every other */
+}

@@ -1,0 +1,226 @@
+/* Locks and wake-ups: futex through syscall(), condition variables, mutexes, semaphores. */
+#include "hook.h"
+
+#include <linux/futex.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+
+#ifndef FUTEX_LOCK_PI2
+#define FUTEX_LOCK_PI2 13
+#endif
+
+/* pthread calls return the error; 0 is success. */
+#define PTHREAD_RESULT(r) (-(r))
+
+/* ---- syscall(): assembly for all but the few numbers that matter here ------------------------------ */
+
+/*
+ * syscall() is variadic and hot (the JVM asks gettid 10,000 times in two seconds), so everything but futex, seccomp and
+ * prctl jumps on with its registers and stack as they are.  The slow function takes seven longs: the first six where the
+ * caller put them, the seventh where a seventh variadic argument lies.
+ */
+__asm__(".text\n"
+	".globl syscall\n"
+	".type syscall, @function\n"
+	".p2align 4\n"
+	"syscall:\n"
+	"	.cfi_startproc\n"
+	"	endbr64\n"
+	"	cmpq $202, %rdi\n" /* SYS_futex */
+	"	je d9_syscall_slow\n"
+	"	cmpq $317, %rdi\n" /* SYS_seccomp */
+	"	je d9_syscall_slow\n"
+	"	cmpq $157, %rdi\n" /* SYS_prctl */
+	"	je d9_syscall_slow\n"
+	"	movq d9_real_syscall(%rip), %r11\n"
+	"	jmp *%r11\n"
+	"	.cfi_endproc\n"
+	"	.size syscall, .-syscall\n");
+_Static_assert(SYS_futex == 202 && SYS_seccomp == 317 && SYS_prctl == 157, "the numbers in the stub");
+_Static_assert(offsetof(struct d9_real, syscall) < sizeof(struct d9_real), "the stub calls through d9_real_syscall");
+
+long d9_syscall_slow(long n, long a, long b, long c, long d, long e, long f);
+
+static long futex_wait(long n, long a, long b, long c, long d, long e, long f, const void *ra, const void *fp)
+{
+	struct d9_call d9_c;
+	d9_call_begin(&d9_c, D9_HK_futex_wait, D9_BIT(futex_wait), (d9_u64)a, -1, ra, fp);
+	if (d9_c.site)
+		d9_waker_mark((d9_u64)a);
+	long r = d9_real.syscall(n, a, b, c, d, e, f);
+	d9_call_end(&d9_c, D9_HK_futex_wait, D9_BIT(futex_wait), D9_FLG_futex_wait, D9_RESULT(r), (d9_u64)a, fp);
+	return r;
+}
+
+/* The futex word of a priority-inheriting lock holds its owner's tid. */
+static long futex_lock_pi(long n, long a, long b, long c, long d, long e, long f, const void *ra, const void *fp)
+{
+	struct d9_call d9_c;
+	d9_call_begin(&d9_c, D9_HK_futex_lock_pi, D9_BIT(futex_lock_pi), (d9_u64)a, -1, ra, fp);
+	if (d9_c.site)
+		d9_waker_mark((d9_u64)a);
+	long r = d9_real.syscall(n, a, b, c, d, e, f);
+	d9_call_end(&d9_c, D9_HK_futex_lock_pi, D9_BIT(futex_lock_pi), D9_FLG_futex_lock_pi, D9_RESULT(r), (d9_u64)a, fp);
+	return r;
+}
+
+static long futex(long n, long a, long b, long c, long d, long e, long f, const void *ra, const void *fp)
+{
+	switch (b & FUTEX_CMD_MASK) {
+	case FUTEX_WAIT:
+	case FUTEX_WAIT_BITSET:
+	case FUTEX_WAIT_REQUEUE_PI: return futex_wait(n, a, b, c, d, e, f, ra, fp);
+	case FUTEX_LOCK_PI:
+	case FUTEX_LOCK_PI2: return futex_lock_pi(n, a, b, c, d, e, f, ra, fp);
+	default: /* a wake of some kind */
+		d9_waker_note((d9_u64)a);
+		return d9_real.syscall(n, a, b, c, d, e, f);
+	}
+}
+
+__attribute__((used)) long d9_syscall_slow(long n, long a, long b, long c, long d, long e, long f)
+{
+	if (n == SYS_futex)
+		return futex(n, a, b, c, d, e, f, __builtin_return_address(0), __builtin_frame_address(0));
+	bool filter = n == SYS_seccomp ? a == SECCOMP_SET_MODE_STRICT || a == SECCOMP_SET_MODE_FILTER : a == PR_SET_SECCOMP;
+	if (!filter)
+		return d9_real.syscall(n, a, b, c, d, e, f);
+	D9_BEGIN(seccomp, 0, -1);
+	d9_shim_before_sandbox(1);
+	long r = d9_real.syscall(n, a, b, c, d, e, f);
+	D9_END(seccomp, D9_RESULT(r), 0);
+	return r;
+}
+
+/* ---- condition variables: two ABIs, by version ----------------------------------------------------- */
+
+#define COND_WAIT(fn, id, params, args) \
+	int fn params; \
+	D9_EXPORT int fn params \
+	{ \
+		D9_BEGIN(id, (d9_u64)c, -1); \
+		D9_IDLE_POINT(); \
+		if (d9_c.site) \
+			d9_waker_mark((d9_u64)c); \
+		d9_waker_note((d9_u64)m); /* the wait unlocks m */ \
+		int d9_r = d9_real.id args; \
+		D9_END(id, PTHREAD_RESULT(d9_r), (d9_u64)c); \
+		return d9_r; \
+	}
+#define COND_WAKE(fn, id) \
+	int fn(pthread_cond_t *c); \
+	D9_EXPORT int fn(pthread_cond_t *c) \
+	{ \
+		d9_waker_note((d9_u64)c); \
+		return d9_real.id(c); \
+	}
+#define TIMED (pthread_cond_t * c, pthread_mutex_t * m, const struct timespec *t)
+
+COND_WAIT(d9_cond_wait_new, pthread_cond_wait, (pthread_cond_t * c, pthread_mutex_t *m), (c, m))
+COND_WAIT(d9_cond_wait_old, pthread_cond_wait_old, (pthread_cond_t * c, pthread_mutex_t *m), (c, m))
+COND_WAIT(d9_cond_timedwait_new, pthread_cond_timedwait, TIMED, (c, m, t))
+COND_WAIT(d9_cond_timedwait_old, pthread_cond_timedwait_old, TIMED, (c, m, t))
+COND_WAIT(pthread_cond_clockwait, pthread_cond_clockwait,
+	  (pthread_cond_t * c, pthread_mutex_t *m, clockid_t id, const struct timespec *t), (c, m, id, t))
+COND_WAKE(d9_cond_signal_new, pthread_cond_signal)
+COND_WAKE(d9_cond_signal_old, pthread_cond_signal_old)
+COND_WAKE(d9_cond_broadcast_new, pthread_cond_broadcast)
+COND_WAKE(d9_cond_broadcast_old, pthread_cond_broadcast_old)
+/* A program of the old ABI passes an object of another shape: it must reach the old function, and a new one the new. */
+__asm__(".symver d9_cond_wait_new, pthread_cond_wait@@@GLIBC_2.3.2\n"
+	".symver d9_cond_wait_old, pthread_cond_wait@GLIBC_2.2.5\n"
+	".symver d9_cond_timedwait_new, pthread_cond_timedwait@@@GLIBC_2.3.2\n"
+	".symver d9_cond_timedwait_old, pthread_cond_timedwait@GLIBC_2.2.5\n"
+	".symver d9_cond_signal_new, pthread_cond_signal@@@GLIBC_2.3.2\n"
+	".symver d9_cond_signal_old, pthread_cond_signal@GLIBC_2.2.5\n"
+	".symver d9_cond_broadcast_new, pthread_cond_broadcast@@@GLIBC_2.3.2\n"
+	".symver d9_cond_broadcast_old, pthread_cond_broadcast@GLIBC_2.2.5\n");
+
+/* ---- mutexes: try first, record only where it must wait --------------------------------------------- */
+
+/* Who holds a contended mutex: read, never written.  Right for the six kinds of glibc's mutex; 0 is nobody. */
+static d9_u32 owner_of(const pthread_mutex_t *m) { return (d9_u32)d9_load_relaxed(&m->__data.__owner); }
+
+/*
+ * trylock takes a free mutex exactly as lock would (recursive, error-checking, robust and PI kinds included), and answers
+ * EBUSY where lock would wait or find its own lock.  Any other answer is lock's own to give again.
+ */
+static inline bool took_at_once(pthread_mutex_t *m, int *ret)
+{
+	*ret = d9_real.pthread_mutex_trylock(m);
+	return *ret == 0 || *ret == EOWNERDEAD;
+}
+
+#define MUTEX_LOCK(name, params, args) \
+	int name params; \
+	D9_EXPORT int name params \
+	{ \
+		int d9_r; \
+		if (!(d9_load_relaxed(d9_shim.mask) & D9_BIT(name))) \
+			return d9_real.name args; \
+		if (__builtin_expect(took_at_once(m, &d9_r), 1)) \
+			return d9_r; \
+		D9_BEGIN(name, (d9_u64)m, -1); \
+		if (d9_c.site) { \
+			d9_waker_mark((d9_u64)m); \
+			d9_call_owner(&d9_c, owner_of(m)); \
+		} \
+		d9_r = d9_real.name args; \
+		D9_END(name, PTHREAD_RESULT(d9_r), (d9_u64)m); \
+		return d9_r; \
+	}
+MUTEX_LOCK(pthread_mutex_lock, (pthread_mutex_t * m), (m))
+MUTEX_LOCK(pthread_mutex_timedlock, (pthread_mutex_t *restrict m, const struct timespec *restrict t), (m, t))
+MUTEX_LOCK(pthread_mutex_clocklock, (pthread_mutex_t *restrict m, clockid_t id, const struct timespec *restrict t), (m, id, t))
+
+D9_EXPORT int pthread_mutex_trylock(pthread_mutex_t *m) { return d9_real.pthread_mutex_trylock(m); }
+
+D9_EXPORT int pthread_mutex_unlock(pthread_mutex_t *m)
+{
+	d9_waker_note((d9_u64)m);
+	return d9_real.pthread_mutex_unlock(m);
+}
+
+/* ---- semaphores: the lock of Python's threading ------------------------------------------------------ */
+
+#define SEM_WAIT(name, params, args) \
+	int name params; \
+	D9_EXPORT int name params \
+	{ \
+		if (!(d9_load_relaxed(d9_shim.mask) & D9_BIT(name))) \
+			return d9_real.name args; \
+		int d9_saved = errno; \
+		if (d9_real.sem_trywait(s) == 0) { \
+			d9_held_add((d9_u64)s); \
+			return 0; \
+		} \
+		errno = d9_saved; \
+		D9_BEGIN(name, (d9_u64)s, -1); \
+		D9_IDLE_POINT(); \
+		if (d9_c.site) \
+			d9_waker_mark((d9_u64)s); \
+		int d9_r = d9_real.name args; \
+		D9_END(name, D9_RESULT(d9_r), (d9_u64)s); \
+		if (d9_r == 0) \
+			d9_held_add((d9_u64)s); \
+		return d9_r; \
+	}
+SEM_WAIT(sem_wait, (sem_t * s), (s))
+SEM_WAIT(sem_timedwait, (sem_t *restrict s, const struct timespec *restrict t), (s, t))
+SEM_WAIT(sem_clockwait, (sem_t *restrict s, clockid_t id, const struct timespec *restrict t), (s, id, t))
+
+D9_EXPORT int sem_trywait(sem_t *s)
+{
+	int r = d9_real.sem_trywait(s);
+	if (r == 0)
+		d9_held_add((d9_u64)s);
+	return r;
+}
+
+D9_EXPORT int sem_post(sem_t *s)
+{
+	d9_held_remove((d9_u64)s);
+	d9_waker_note((d9_u64)s);
+	return d9_real.sem_post(s);
+}

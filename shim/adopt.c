@@ -1,0 +1,192 @@
+/* See adopt.h. Raw system calls only: it also runs in the host's drain thread. */
+#include "adopt.h"
+#include "atomic.h"
+#include "lease.h"
+#include "sys.h"
+#include "text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define PREFIX "/dev/shm/d9-"
+
+/* "/dev/shm/d9-UID-32 hex digits": anything else is not a name this program made. */
+static bool name_is_ours(const char *p)
+{
+	size_t prefix = sizeof(PREFIX) - 1;
+	if (strncmp(p, PREFIX, prefix))
+		return false;
+	p += prefix;
+	size_t digits = strspn(p, "0123456789");
+	if (!digits || p[digits] != '-')
+		return false;
+	p += digits + 1;
+	return strspn(p, "0123456789abcdef") == 32 && !p[32];
+}
+
+static bool same_boot(const struct d9_arena_header *h)
+{
+	char uuid[40] = "";
+	d9_u8 id[16] = { 0 };
+	long fd = d9_sys3(SYS_open, (long)"/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return true; /* cannot be told; the arena's file would not have outlived a boot on a tmpfs */
+	long n = d9_sys3(SYS_read, fd, (long)uuid, sizeof(uuid) - 1);
+	(void)d9_sys1(SYS_close, fd);
+	int digits = 0;
+	for (const char *p = uuid; n > 0 && *p && digits < 32; p++) {
+		int v = *p >= '0' && *p <= '9' ? *p - '0' : *p >= 'a' && *p <= 'f' ? *p - 'a' + 10 : -1;
+		if (v >= 0) {
+			id[digits / 2] |= (d9_u8)(v << (digits & 1 ? 0 : 4));
+			digits++;
+		}
+	}
+	return !memcmp(id, h->boot_id, sizeof(id));
+}
+
+static bool same_pid_ns(const struct d9_arena_header *h)
+{
+	struct stat st;
+	return h->pid_ns && !d9_sys2(SYS_stat, (long)"/proc/self/ns/pid", (long)&st) && st.st_ino == h->pid_ns;
+}
+
+static bool back_populate(const void *p, d9_u64 n)
+{
+	d9_u64 a = (d9_u64)p & ~4095ull, end = ((d9_u64)p + n + 4095) & ~4095ull;
+	return !d9_sys3(SYS_madvise, (long)a, (long)(end - a), D9_MADV_POPULATE_WRITE);
+}
+
+static int open_file(int dirfd, struct d9_adopted *a)
+{
+	long n = d9_sys4(SYS_readlinkat, dirfd, (long)"arena", (long)a->path, sizeof(a->path) - 1);
+	if (n < 0)
+		return n == -EINVAL ? -EBADMSG : (int)n;
+	a->path[n] = 0;
+	if (!name_is_ours(a->path))
+		return -EBADMSG;
+	long fd = d9_sys3(SYS_open, (long)a->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (fd < 0)
+		return fd == -EACCES ? -EPERM : (int)fd;
+	struct stat st;
+	d9_u32 uid = (d9_u32)d9_sys0(SYS_geteuid);
+	int r = (int)d9_sys2(SYS_fstat, fd, (long)&st);
+	if (!r && (!S_ISREG(st.st_mode) || st.st_size < (long)D9_HEADER_BYTES))
+		r = -EBADMSG;
+	if (!r && st.st_uid != uid && uid)
+		r = -EPERM;
+	if (r) {
+		(void)d9_sys1(SYS_close, fd);
+		return r;
+	}
+	a->fd = (int)fd;
+	a->bytes = (d9_u64)st.st_size;
+	return 0;
+}
+
+static int map(struct d9_adopted *a, d9_u32 kind, int dirfd)
+{
+	long m = d9_sys6(SYS_mmap, 0, (long)a->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, a->fd, 0);
+	if (m < 0 && m > -4096)
+		return (int)m;
+	a->h = (void *)m;
+	if (!d9_drain_check(a->h, a->bytes))
+		return -EBADMSG;
+	if (!same_boot(a->h))
+		return -ESTALE;
+	if (!d9_lease_take(a->fd, &a->h->lease, kind))
+		return -EAGAIN;
+	m = d9_sys6(SYS_mmap, 0, (long)d9_drain_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (m < 0 && m > -4096)
+		return (int)m;
+	a->mem = (void *)m;
+	struct d9_drain_options o = { .kind = kind, .dirfd = dirfd, .lease_fd = a->fd, .same_pids = same_pid_ns(a->h), .back = back_populate,
+					.path = a->path };
+	a->d = d9_drain_init(a->mem, a->h, a->h->n_chunks, &o);
+	a->dirfd = dirfd;
+	return 0;
+}
+
+int d9_adopt_open(int dirfd, d9_u32 kind, struct d9_adopted *ret)
+{
+	*ret = (struct d9_adopted){ .fd = -1, .dirfd = -1 };
+	int r = open_file(dirfd, ret);
+	if (!r)
+		r = map(ret, kind, dirfd);
+	if (r)
+		d9_adopt_close(ret);
+	return r;
+}
+
+void d9_adopt_remove(struct d9_adopted *a)
+{
+	(void)d9_sys1(SYS_unlink, (long)a->path);
+	(void)d9_sys3(SYS_unlinkat, a->dirfd, (long)"arena", 0);
+}
+
+void d9_adopt_close(struct d9_adopted *a)
+{
+	if (a->d) {
+		d9_lease_release(&a->h->lease);
+		d9_drain_close(a->d); /* closes dirfd */
+	}
+	if (a->mem)
+		(void)d9_sys2(SYS_munmap, (long)a->mem, (long)d9_drain_bytes());
+	if (a->h)
+		(void)d9_sys2(SYS_munmap, (long)a->h, (long)a->bytes);
+	if (a->fd >= 0)
+		(void)d9_sys1(SYS_close, a->fd);
+	*a = (struct d9_adopted){ .fd = -1, .dirfd = -1 };
+}
+
+int d9_adopt_dead(int dirfd, d9_u32 kind)
+{
+	struct d9_adopted a;
+	int r = d9_adopt_open(dirfd, kind, &a);
+	if (r) {
+		(void)d9_sys1(SYS_close, dirfd);
+		return r;
+	}
+	if (!same_pid_ns(a.h) || d9_drain_alive(a.d))
+		r = -EBUSY;
+	else if ((r = d9_drain_pass(a.d, D9_PASS_FINAL)) >= 0)
+		d9_adopt_remove(&a);
+	d9_adopt_close(&a);
+	return r;
+}
+
+/* Layout of getdents64's records (man 2 getdents64). */
+struct entry {
+	d9_u64 ino, off;
+	d9_u16 len;
+	d9_u8 type;
+	char name[];
+};
+
+void d9_adopt_scan(const char *dir, unsigned max)
+{
+	_Alignas(16) char buf[2048];
+	long fd = d9_sys3(SYS_open, (long)dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	unsigned adopted = 0;
+	if (fd < 0)
+		return;
+	for (long n; adopted < max && (n = d9_sys3(SYS_getdents64, fd, (long)buf, sizeof(buf))) > 0;)
+		for (long at = 0; at < n && adopted < max;) {
+			const struct entry *e = (const void *)(buf + at);
+			char name[300], target[8];
+			at += e->len;
+			if (e->name[0] == '.')
+				continue;
+			struct d9_text t = d9_text_in(name, sizeof(name));
+			d9_text_str(&t, e->name);
+			d9_text_str(&t, "/arena");
+			if (d9_sys4(SYS_readlinkat, fd, (long)name, (long)target, sizeof(target)) < 0)
+				continue;
+			long folder = d9_sys4(SYS_openat, fd, (long)e->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+			if (folder >= 0)
+				adopted += d9_adopt_dead((int)folder, D9_LEASE_RECOVER) >= 0;
+		}
+	(void)d9_sys1(SYS_close, fd);
+}

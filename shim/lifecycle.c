@@ -1,0 +1,178 @@
+/* See lifecycle.h. */
+#include "lifecycle.h"
+#include "arena.h"
+#include "clock.h"
+#include "lease.h"
+#include "record.h"
+#include "switch.h"
+#include "sys.h"
+#include "text.h"
+#include "writer_thread.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const d9_u64 off;
+
+/* Warnings go where D9_LOG says: a file, or the descriptor that is stderr now. Never on stderr unasked. */
+static void log_warnings(const struct d9_config *c)
+{
+	if (!c->log[0] || !c->warnings[0])
+		return;
+	long fd = 2;
+	if (strcmp(c->log, "stderr")) {
+		if (c->log[0] != '/')
+			return;
+		fd = d9_sys3(SYS_open, (long)c->log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	}
+	if (fd < 0)
+		return;
+	(void)d9_sys3(SYS_write, fd, (long)c->warnings, (long)strlen(c->warnings));
+	if (fd != 2)
+		(void)d9_sys1(SYS_close, fd);
+}
+
+static void copy_hooks(const struct d9_hook_info *hooks, d9_u32 n)
+{
+	for (d9_u32 i = 0; i < n && i < D9_N_HOOKS_MAX; i++) {
+		struct d9_hook_entry *e = &d9_shim.v.hooks[i];
+		if (!hooks[i].name)
+			continue;
+		struct d9_text name = d9_text_in(e->name, sizeof(e->name)), family = d9_text_in(e->family, sizeof(e->family));
+		d9_text_str(&name, hooks[i].name);
+		d9_text_str(&family, hooks[i].family);
+		e->flags = hooks[i].flags;
+	}
+}
+
+void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struct d9_shim_real *real, int argc, char **argv,
+		   char *const *envp)
+{
+	struct d9_config c;
+	d9_config_from_env(&c, envp);
+	log_warnings(&c);
+	if (c.enabled == D9_ENABLED_OFF)
+		return;
+	d9_shim.main_stack_hi = (d9_u64)argv;
+	const char *base = argc > 0 && argv[0] ? strrchr(argv[0], '/') : NULL;
+	if (d9_arena_open(&c, base ? base + 1 : argc > 0 && argv[0] ? argv[0] : "program", argc, argv))
+		return;
+	copy_hooks(hooks, n_hooks);
+	d9_writer_setup(real);
+	d9_switch(d9_shim.v.h, c.enabled == D9_ENABLED_ON ? d9_shim.v.h->configured_mask : 0);
+	d9_store_release(&d9_shim.mask, &d9_shim.v.h->mask);
+	(void)d9_enter_thread(); /* the main thread, and the process entry, while everything is still allowed */
+}
+
+bool d9_recording_possible(void) { return d9_shim.v.h != NULL; }
+
+static struct d9_proc *own_proc(void)
+{
+	struct d9_private *pr = d9_shim.priv;
+	if (!d9_shim.v.h || pr->alive != D9_INSIDE || (d9_i32)d9_sys0(SYS_getpid) != pr->pid)
+		return NULL; /* dormant; a forked child that recorded nothing; a vfork child in its parent's memory */
+	return &d9_shim.v.procs[pr->proc];
+}
+
+/* Does another member of the family live, who will drain at its own next wait? */
+static bool others_alive(const struct d9_proc *own)
+{
+	d9_u32 n = d9_load_acquire(&d9_shim.v.h->proc_next);
+	for (d9_u32 i = 0; i < n && i < D9_N_PROCS; i++) {
+		const struct d9_proc *p = &d9_shim.v.procs[i];
+		if (p != own && d9_load_acquire(&p->state) == D9_PROC_LIVE && !p->end_said && d9_sys2(SYS_kill, p->pid, 0) != -ESRCH)
+			return true;
+	}
+	return false;
+}
+
+void d9_shim_end(d9_u32 how, int code)
+{
+	int saved = errno;
+	struct d9_proc *p = own_proc();
+	if (!p || p->end_said == D9_PROC_EXIT || p->end_said == D9_PROC_UEXIT)
+		return;
+	d9_store_release(&d9_shim.mask, &off); /* in this process alone; what follows is not part of the recording */
+	p->exit_code = code;
+	p->ended_tsc = d9_now();
+	d9_store_release(&p->end_said, how);
+	if (!d9_writer_stop(d9_shim.v.h->exit_ms) && !d9_lease_fresh(&d9_shim.v.h->lease) && !others_alive(p))
+		d9_writer_inline();
+	errno = saved;
+}
+
+void d9_shim_exec(const char *path)
+{
+	struct d9_cell *me = d9_me;
+	if (!d9_load_relaxed(d9_shim.mask) || ((!me || !me->slot) && !(me = d9_enter_thread())))
+		return;
+	d9_u32 n = path ? (d9_u32)strnlen(path, 1024) : 0, padded = (n + 7) & ~7u;
+	d9_u32 len = (d9_u32)sizeof(struct d9_ev_exec) + (d9_u32)sizeof(struct d9_tail) + padded;
+	struct d9_ev_exec *e = (struct d9_ev_exec *)d9_record_begin(me, len, D9_EV_exec);
+	if (e) {
+		struct d9_tail *tail = (struct d9_tail *)(e + 1);
+		e->rec.site = 0;
+		e->rec.t = d9_now();
+		e->pid = (d9_i32)d9_sys0(SYS_getpid);
+		e->pad = 0;
+		*tail = (struct d9_tail){ D9_TAIL_WORD(D9_TAIL_STRING, n), 0 };
+		memset((char *)(tail + 1) + n, 0, padded - n);
+		memcpy(tail + 1, path, n);
+		d9_record_commit(&e->rec, len, D9_EV_exec);
+	}
+	struct d9_proc *p = own_proc();
+	if (p)
+		d9_store_release(&p->end_said, D9_PROC_EXEC);
+}
+
+void d9_shim_exec_failed(void)
+{
+	struct d9_proc *p = own_proc();
+	if (p)
+		d9_store_release(&p->end_said, 0);
+}
+
+void d9_shim_before_uid(d9_u32 uid)
+{
+	struct d9_proc *p = own_proc();
+	if (!p || d9_shim.priv->nosys || d9_shim.anonymous || d9_sys0(SYS_geteuid))
+		return;
+	/* Only the family's first process hands the files over: a worker that drops must leave its master's alone. */
+	if (p->parent != ~0u)
+		return;
+	d9_writer_now();
+	struct d9_arena_header *h = d9_shim.v.h;
+	(void)d9_sys6(SYS_fchownat, AT_FDCWD, (long)d9_shim.arena_path, (long)(int)uid, -1, AT_SYMLINK_NOFOLLOW, 0);
+	(void)d9_sys6(SYS_fchownat, AT_FDCWD, (long)h->dir, (long)(int)uid, -1, AT_SYMLINK_NOFOLLOW, 0);
+}
+
+void d9_shim_before_root(void)
+{
+	if (own_proc() && !d9_shim.priv->nosys)
+		d9_writer_now();
+}
+
+void d9_shim_before_sandbox(int filter)
+{
+	struct d9_proc *p = own_proc();
+	if (!p)
+		return;
+	(void)d9_writer_stop(d9_shim.v.h->exit_ms);
+	if (filter) {
+		(void)d9_enter_thread();
+		d9_store_relaxed(&d9_shim.priv->nosys, 1);
+		p->flags |= D9_PROC_SECCOMP;
+		d9_add_relaxed(&d9_shim.v.h->nosyscall, 1);
+	}
+}
+
+void d9_shim_renamed(void)
+{
+	struct d9_cell *me = d9_me;
+	if (!d9_shim.v.h || !me || !me->slot || d9_shim.priv->nosys)
+		return;
+	(void)d9_sys3(SYS_prctl, 16 /* PR_GET_NAME */, (long)me->slot->comm, 0);
+	me->slot->name_version++;
+}

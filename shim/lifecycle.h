@@ -1,0 +1,42 @@
+/*
+ * From the constructor to the last instruction: start, end, exec, changes of identity.
+ */
+#ifndef D9_SHIM_LIFECYCLE_H
+#define D9_SHIM_LIFECYCLE_H
+#include "format/arena.h"
+#include "real.h"
+
+#include <stdbool.h>
+
+struct d9_hook_info {
+	const char *family, *name; /* name NULL: no such id */
+	d9_u32 flags;
+};
+
+/* The constructor's work. hooks: by hook id. */
+void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struct d9_shim_real *real, int argc, char **argv,
+		   char *const *envp);
+
+/* Is there an arena?  False with D9_ENABLED=0, or without memory for one. */
+bool d9_recording_possible(void);
+
+/*
+ * The process is about to end by itself: recording stops here, and what was recorded is written out if nobody else
+ * will.  how: D9_PROC_EXIT or D9_PROC_UEXIT.  Does nothing in a vfork child.
+ */
+void d9_shim_end(d9_u32 how, int code);
+
+/* exec is about to be tried; if it failed. path as given. */
+void d9_shim_exec(const char *path);
+void d9_shim_exec_failed(void);
+
+/* Before a change of user: the arena and the folder go with it, so that the new user can write and remove them. */
+void d9_shim_before_uid(d9_u32 uid);
+/* Before a change of the root: the drain thread, if there is to be one, opens what it needs now. */
+void d9_shim_before_root(void);
+/* Before a system call filter, or a user namespace, after which a second thread is in the way. */
+void d9_shim_before_sandbox(int filter);
+/* The calling thread has a new name. */
+void d9_shim_renamed(void);
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * The few libc functions the recorder itself needs and hooks: interpose/ hands over the real ones at start,
+ * so that nothing in shim/ reaches a hook.  Any may be NULL (an old libc without libpthread loaded).
+ */
+#ifndef D9_SHIM_REAL_H
+#define D9_SHIM_REAL_H
+#include <pthread.h>
+
+struct d9_shim_real {
+	int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	int (*pthread_attr_init)(pthread_attr_t *);
+	int (*pthread_attr_setstacksize)(pthread_attr_t *, size_t);
+	int (*pthread_attr_setdetachstate)(pthread_attr_t *, int);
+	int (*pthread_attr_destroy)(pthread_attr_t *);
+};
+
+#endif

@@ -1,0 +1,10 @@
+/* The door of shim/: all that interpose/ may include. */
+#ifndef D9_SHIM_SHIM_H
+#define D9_SHIM_SHIM_H
+#include "arena.h"
+#include "calls.h"
+#include "lifecycle.h"
+#include "sys.h"
+#include "writer_thread.h"
+
+#endif

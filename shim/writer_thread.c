@@ -1,0 +1,233 @@
+/*
+ * priv.writer_state   written by                  read by            what it says
+ * NONE                the wiped page of a fork    event waits        no thread in this process
+ * STARTING            whoever starts the thread   event waits, exit
+ * RUNNING             the thread, its files open  identity changes (futex)
+ * STOPPING            exit, identity changes      the thread         make a last pass and end
+ * DONE                the thread, released        exit (futex)       the last pass is over
+ *
+ * The thread's first act is to take a descriptor table of its own: a second thread that shares a table makes every
+ * growth of it stall for milliseconds and every descriptor call dearer, and the program's close loops would meet our files.
+ */
+#include "writer_thread.h"
+#include "adopt.h"
+#include "arena.h"
+#include "clock.h"
+#include "drain.h"
+#include "lease.h"
+#include "sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/sched.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { NONE, STARTING, RUNNING, STOPPING, DONE };
+#define STACK_BYTES (256u << 10)
+#define PASS_MS 500u
+#define ADOPT_MAX 32u
+#define OPEN_MS 200u /* how long a change of identity waits for the thread to open its files */
+
+static struct d9_shim_real real;
+
+void d9_writer_setup(const struct d9_shim_real *r) { real = *r; }
+
+/* Every signal but the two that glibc needs to reach all threads (cancellation, setuid). */
+static d9_u64 all_signals(void) { return ~(1ull << 31 | 1ull << 32); }
+
+static void set_error(d9_u32 code, long r, const char *text)
+{
+	struct d9_arena_header *h = d9_shim.v.h;
+	strncpy(h->error_text, text, sizeof(h->error_text) - 1);
+	h->error_errno = (d9_u32)-r;
+	h->error_mono = d9_mono_ns();
+	d9_store_release(&h->error_code, code);
+}
+
+struct own_drain {
+	struct d9_drain *d;
+	void *mem;
+	int fd;
+};
+
+/* The lease, and a drainer on this process's own mapping.  The folder is opened now: after a chroot or a change of user it could not be. */
+static bool open_own(struct own_drain *o)
+{
+	struct d9_arena_header *h = d9_shim.v.h;
+	o->fd = -1;
+	if (!d9_shim.anonymous) {
+		o->fd = (int)d9_sys3(SYS_open, (long)d9_shim.arena_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+		if (o->fd < 0 || !d9_lease_take(o->fd, &h->lease, D9_LEASE_THREAD)) {
+			if (o->fd >= 0)
+				(void)d9_sys1(SYS_close, o->fd);
+			return false;
+		}
+	}
+	long m = d9_sys6(SYS_mmap, 0, (long)d9_drain_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (m < 0 && m > -4096) {
+		set_error(D9_ERR_MEMORY, m, "no memory to drain with");
+		return false;
+	}
+	o->mem = (void *)m;
+	long dir = d9_sys3(SYS_open, (long)h->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	struct d9_drain_options opt = { .kind = D9_LEASE_THREAD, .dirfd = dir < 0 ? -1 : (int)dir, .lease_fd = o->fd, .same_pids = true,
+					.back = d9_back, .path = d9_shim.arena_path };
+	o->d = d9_drain_init(o->mem, h, d9_shim.v.n_chunks, &opt);
+	return true;
+}
+
+/* After the last pass: if nobody else of the family lives, its memory has served. */
+static void close_own(struct own_drain *o, bool last_pass_ok)
+{
+	if (last_pass_ok && !d9_shim.anonymous && d9_drain_alive(o->d) <= 1) {
+		char link[1100];
+		size_t n = strnlen(d9_shim.v.h->dir, sizeof(d9_shim.v.h->dir) - 1);
+		memcpy(link, d9_shim.v.h->dir, n);
+		memcpy(link + n, "/arena", 7);
+		(void)d9_sys1(SYS_unlink, (long)link);
+		(void)d9_sys1(SYS_unlink, (long)d9_shim.arena_path);
+	}
+	d9_lease_release(&d9_shim.v.h->lease);
+	d9_drain_close(o->d);
+	(void)d9_sys2(SYS_munmap, (long)o->mem, (long)d9_drain_bytes());
+	if (o->fd >= 0)
+		(void)d9_sys1(SYS_close, o->fd);
+}
+
+/* Families that ended in this folder without anybody to drain them: a shell that became another program, a crash. */
+static void adopt_others(void)
+{
+	char dir[sizeof(d9_shim.v.h->dir)];
+	memcpy(dir, d9_shim.v.h->dir, sizeof(dir));
+	dir[sizeof(dir) - 1] = 0;
+	char *slash = strrchr(dir, '/');
+	if (slash)
+		*slash = 0;
+	if (slash && dir[0] && !d9_shim.anonymous)
+		d9_adopt_scan(dir, ADOPT_MAX);
+}
+
+static void tell_state(struct d9_private *pr)
+{
+	(void)d9_sys6(SYS_futex, (long)&pr->writer_state, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 64, 0, 0, 0);
+}
+
+/* Waits while the state is `s`, until `end`. False: time is up. */
+static bool wait_while(struct d9_private *pr, d9_u32 s, d9_u64 end)
+{
+	d9_u64 now = d9_mono_ns();
+	if (now >= end)
+		return false;
+	struct timespec t = { (long)((end - now) / 1000000000u), (long)((end - now) % 1000000000u) };
+	(void)d9_sys6(SYS_futex, (long)&pr->writer_state, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, s, (long)&t, 0, 0);
+	return true;
+}
+
+static void *run(void *arg)
+{
+	struct d9_private *pr = d9_shim.priv;
+	struct own_drain own;
+	(void)arg;
+	long r = d9_sys3(SYS_close_range, 0, ~0u, D9_CLOSE_RANGE_UNSHARE);
+	(void)d9_sys3(SYS_prctl, 15 /* PR_SET_NAME */, (long)"d9-drain", 0);
+	if (r)
+		set_error(D9_ERR_THREAD, r, "this kernel has no close_range(CLOSE_RANGE_UNSHARE): drained at exit, or by d9 run");
+	else if (open_own(&own)) {
+		d9_u32 starting = STARTING;
+		(void)d9_cas_acq_rel(&pr->writer_state, &starting, RUNNING);
+		tell_state(pr);
+		adopt_others();
+		while (d9_load_acquire(&pr->writer_state) == RUNNING) {
+			(void)d9_drain_pass(own.d, 0);
+			if (d9_load_acquire(&pr->writer_state) == RUNNING)
+				d9_drain_wait(own.d, PASS_MS);
+		}
+		bool ok = d9_drain_pass(own.d, D9_PASS_FINAL) >= 0;
+		d9_store_relaxed(&pr->writer_drained, ok);
+		close_own(&own, ok);
+	}
+	d9_store_release(&pr->writer_state, DONE);
+	tell_state(pr);
+	return NULL;
+}
+
+static int start(void)
+{
+	pthread_attr_t a;
+	pthread_t t;
+	d9_u64 block = all_signals(), old = 0;
+	if (!real.pthread_create || !real.pthread_attr_init || !real.pthread_attr_setdetachstate || real.pthread_attr_init(&a))
+		return EAGAIN;
+	(void)real.pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
+	if (real.pthread_attr_setstacksize)
+		(void)real.pthread_attr_setstacksize(&a, STACK_BYTES);
+	(void)d9_sys4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, (long)&block, (long)&old, 8);
+	int r = real.pthread_create(&t, &a, run, NULL);
+	(void)d9_sys4(SYS_rt_sigprocmask, 2, (long)&old, 0, 8);
+	if (real.pthread_attr_destroy)
+		(void)real.pthread_attr_destroy(&a);
+	return r;
+}
+
+__attribute__((noinline)) void d9_writer_consider(void)
+{
+	struct d9_private *pr = d9_shim.priv;
+	struct d9_arena_header *h = d9_shim.v.h;
+	d9_u32 none = NONE;
+	d9_shim.writer_due = d9_now() + h->tsc_hz; /* look again in a second */
+	if (pr->alive != D9_INSIDE || pr->nosys || d9_lease_fresh(&h->lease) || (d9_i32)d9_sys0(SYS_getpid) != pr->pid)
+		return; /* the last: a vfork child must not make threads in its parent's name */
+	if (d9_load_acquire(&pr->writer_state) == DONE)
+		d9_store_release(&pr->writer_state, NONE); /* it found somebody else draining, who is gone now */
+	if (!d9_cas_acq_rel(&pr->writer_state, &none, STARTING))
+		return;
+	int saved = errno, r = start();
+	errno = saved;
+	if (r) {
+		d9_store_release(&pr->writer_state, NONE);
+		set_error(D9_ERR_THREAD, -r, "cannot start the drain thread; records wait in memory");
+	}
+}
+
+void d9_writer_now(void)
+{
+	struct d9_private *pr = d9_shim.priv;
+	d9_u64 end = d9_mono_ns() + OPEN_MS * 1000000ull;
+	d9_writer_consider();
+	while (d9_load_acquire(&pr->writer_state) == STARTING && wait_while(pr, STARTING, end))
+		;
+}
+
+bool d9_writer_stop(unsigned ms)
+{
+	struct d9_private *pr = d9_shim.priv;
+	d9_u64 end = d9_mono_ns() + ms * 1000000ull;
+	d9_u32 s = d9_load_acquire(&pr->writer_state);
+	while ((s == STARTING || s == RUNNING) && !d9_cas_acq_rel(&pr->writer_state, &s, STOPPING))
+		;
+	if (s == NONE)
+		return false;
+	d9_add_relaxed(&d9_shim.v.h->drain_wake, 1);
+	(void)d9_sys6(SYS_futex, (long)&d9_shim.v.h->drain_wake, FUTEX_WAKE, 64, 0, 0, 0);
+	while ((s = d9_load_acquire(&pr->writer_state)) != DONE)
+		if (!wait_while(pr, s, end))
+			return false;
+	return pr->writer_drained;
+}
+
+void d9_writer_inline(void)
+{
+	struct own_drain own;
+	d9_u64 block = all_signals(), old = 0;
+	if (d9_shim.priv->nosys)
+		return;
+	(void)d9_sys1(SYS_unshare, CLONE_FILES); /* this thread ends the process: a table of its own harms nobody, and fd numbers stay */
+	(void)d9_sys4(SYS_rt_sigprocmask, 2, (long)&block, (long)&old, 8); /* SIGXFSZ would kill before the last segment is out */
+	if (open_own(&own)) {
+		close_own(&own, d9_drain_pass(own.d, D9_PASS_FINAL) >= 0);
+		adopt_others();
+	}
+	(void)d9_sys4(SYS_rt_sigprocmask, 2, (long)&old, 0, 8);
+}

@@ -1,0 +1,24 @@
+/*
+ * The host's own drain thread: when it starts, how it lives, how it stops.  Only where nobody outside drains.
+ */
+#ifndef D9_SHIM_WRITER_THREAD_H
+#define D9_SHIM_WRITER_THREAD_H
+#include "real.h"
+
+#include <stdbool.h>
+
+void d9_writer_setup(const struct d9_shim_real *real);
+
+/* At the entry of an event wait or a sleep whose time has come: starts the thread if this process should have one. */
+void d9_writer_consider(void);
+
+/* Starts it now if nobody drains, and waits until it has opened its files: afterwards it could not. */
+void d9_writer_now(void);
+
+/* Asks the thread for a last pass and waits for its end, at most ms.  False: there is none, or it did not end in time. */
+bool d9_writer_stop(unsigned ms);
+
+/* Drains here and now, in the calling thread, which is about to end the process: its descriptors become its own. */
+void d9_writer_inline(void);
+
+#endif
