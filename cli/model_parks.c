@@ -126,10 +126,13 @@ static const struct d9_span *last_at(const struct d9_trace_thread *th, d9_u32 si
 	return NULL;
 }
 
-/* A futex or semaphore waited for once or twice is as likely a lock: a home is where one comes back to. */
-static bool may_be_lock_once(const struct site_use *u, const struct d9_span *s)
+/* A home is where one comes back to: once or twice is enough only for a condition that others wait for too, as pools do. */
+static bool is_seldom(const struct d9_model *m, d9_u32 thread, const struct site_use *u, d9_u32 kind, d9_u64 object)
 {
-	return u->count < 3 && s->kind != D9_FAMILY_cond;
+	if (u->count >= 3)
+		return false;
+	const struct d9_lock *l = d9_model_lock(m, m->t->threads.v[thread].proc, object);
+	return kind != D9_FAMILY_cond || !l || l->waiters.n + l->pending.n < 2;
 }
 
 static d9_u32 best_site(const struct d9_model *m, d9_u32 thread, const struct scratch *sc, enum d9_class class)
@@ -141,7 +144,10 @@ static d9_u32 best_site(const struct d9_model *m, d9_u32 thread, const struct sc
 		if (d9_kind_class(m->t->sites.v[site].kind) != class)
 			continue;
 		const struct d9_span *s = class == D9_CLASS_SIGNAL ? last_at(th, site) : NULL;
-		if (s && (waits_for_lock(m, thread, s) || may_be_lock_once(&sc->use[site], s)))
+		if (s && waits_for_lock(m, thread, s))
+			continue;
+		if (class == D9_CLASS_SIGNAL &&
+		    is_seldom(m, thread, &sc->use[site], m->t->sites.v[site].kind, s ? s->object : th->pending.object))
 			continue;
 		const struct site_use *u = &sc->use[site], *b = best == D9_NO_INDEX ? NULL : &sc->use[best];
 		if (!b || u->count > b->count || (u->count == b->count && u->total > b->total))

@@ -78,6 +78,13 @@ static d9_u32 thread_index(struct d9_loader *l, d9_u32 id)
 	return i;
 }
 
+/* Valid until the next thread is met. */
+static struct d9_trace_thread *thread_at(struct d9_loader *l, d9_u32 id)
+{
+	d9_u32 i = thread_index(l, id);
+	return &l->t->threads.v[i];
+}
+
 static d9_u32 hook_named(struct d9_loader *l, const char *family, const char *name, d9_u32 flags)
 {
 	d9_u64 key = 1469598103934665603ull;
@@ -160,8 +167,8 @@ static void take_proc(struct d9_loader *l, const struct d9_segr_event *ev)
 static void take_thread(struct d9_loader *l, const struct d9_segr_event *ev)
 {
 	const struct d9_ev_thread *e = (const void *)ev->rec;
-	d9_u32 proc = proc_index(l, e->proc), i = thread_index(l, e->id);
-	struct d9_trace_thread *t = &l->t->threads.v[i];
+	d9_u32 proc = proc_index(l, e->proc);
+	struct d9_trace_thread *t = thread_at(l, e->id);
 	t->proc = proc;
 	t->tid = e->tid;
 	t->role = e->role;
@@ -240,7 +247,7 @@ static void take_span(struct d9_loader *l, const struct d9_segr_event *ev)
 	d9_u32 site = site_index(l, e->rec.site);
 	const struct d9_trace_site *s = &l->t->sites.v[site];
 	d9_u32 waker = e->waker == D9_THREAD_NONE || !e->waker_t ? D9_NO_INDEX : thread_index(l, e->waker);
-	struct d9_trace_thread *th = &l->t->threads.v[thread_index(l, ev->run.thread)];
+	struct d9_trace_thread *th = thread_at(l, ev->run.thread);
 	d9_vec_room(&th->spans);
 	th->spans.v[th->spans.n++] = (struct d9_span){
 		.t0 = raw(ev->clock, e->dur < e->rec.t ? e->rec.t - e->dur : 0),
@@ -395,7 +402,7 @@ static int take(void *ctx, const struct d9_segr_event *ev)
 	case D9_EV_custom_type:
 		return 0;
 	default:
-		take_other(l, &l->t->threads.v[thread_index(l, ev->run.thread)], ev);
+		take_other(l, thread_at(l, ev->run.thread), ev);
 		return 0;
 	}
 }
@@ -581,7 +588,19 @@ static void order_thread(struct d9_trace_thread *th)
 		}
 }
 
-static void first_and_last(struct d9_trace_thread *th)
+/* What replaced itself by another program is over; its exec did not return because it worked. */
+static void end_at_exec(const struct d9_trace *t, struct d9_trace_thread *th, d9_u64 *last)
+{
+	const struct d9_trace_proc *p = th->proc == D9_NO_INDEX ? NULL : &t->procs.v[th->proc];
+	if (!p || p->end_how != 4 || !p->end_t)
+		return;
+	if (th->pending.unfinished && t->sites.v[th->pending.site].kind == D9_FAMILY_spawn)
+		th->pending.unfinished = false;
+	if (*last > p->end_t)
+		*last = p->end_t;
+}
+
+static void first_and_last(const struct d9_trace *t, struct d9_trace_thread *th)
 {
 	d9_u64 first = th->born ? th->born : D9_NOT_KNOWN, last = 0;
 	if (th->spans.n) {
@@ -601,6 +620,7 @@ static void first_and_last(struct d9_trace_thread *th)
 	}
 	th->pending.unfinished = th->pending.since && th->pending.t >= n_before &&
 				 (!th->spans.n || th->spans.v[th->spans.n - 1].t1 <= th->pending.since);
+	end_at_exec(t, th, &last);
 	th->first = first == D9_NOT_KNOWN ? last : first;
 	th->last = last > th->first ? last : th->first;
 }
@@ -627,10 +647,11 @@ void d9_load_finish(struct d9_loader *l)
 	for (size_t i = 0; i < t->threads.n; i++) {
 		convert_thread(t, &t->threads.v[i]);
 		order_thread(&t->threads.v[i]);
-		first_and_last(&t->threads.v[i]);
 	}
 	for (size_t i = 0; i < t->procs.n; i++)
 		convert_proc(t, &t->procs.v[i]);
+	for (size_t i = 0; i < t->threads.n; i++)
+		first_and_last(t, &t->threads.v[i]);
 	for (size_t i = 0; i < t->modules.n; i++) {
 		struct convert c = {&t->families.v[t->modules.v[i].family].clock, 0};
 		t->modules.v[i].from = ns(&c, t->modules.v[i].from);
