@@ -27,9 +27,12 @@ static bool usually_instant(d9_u32 kind)
 static bool only_starved_of_cpu(const struct d9_model *m, d9_u32 thread, const struct d9_span *s)
 {
 	d9_u64 delay, window, dur = d9_span_dur(s);
-	if (d9_model_run_delay(m, thread, s->t0, s->t1, &delay, &window))
-		return delay * 2 >= dur && window < dur * 16;
-	return usually_instant(s->kind) && dur < 2 * D9_WARN_NS;
+	bool instant = usually_instant(s->kind), asleep = d9_kind_class(s->kind) == D9_CLASS_SLEEP;
+	if (asleep && dur >= 2 * D9_WARN_NS)
+		return false; /* it asked for it */
+	if (!d9_model_run_delay(m, thread, s->t0, s->t1, &delay, &window))
+		return instant && dur < 2 * D9_WARN_NS;
+	return instant ? delay * 2 >= dur && window < dur * 16 : delay * 4 >= dur * 3 && window < dur * 4;
 }
 
 /* The hook whose unclaimed calls took longest in the poll: its longest call, and their sum. */

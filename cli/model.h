@@ -86,6 +86,7 @@ struct d9_lock {
 	D9_VEC(struct d9_holder) holders;
 	D9_VEC(d9_u32) pending; /* threads */
 	struct d9_wait worst;
+	bool gil;       /* the lock of a Python interpreter */
 	bool like_lock; /* threads that wake others are those that wait: a lock, not a queue */
 };
 

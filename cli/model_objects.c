@@ -59,6 +59,25 @@ d9_u32 d9_model_holder_of(const struct d9_model *m, d9_u32 thread, const struct 
 	return s->waker != thread ? s->waker : D9_NO_INDEX;
 }
 
+/*
+ * A Python interpreter's lock is a condition in its `_PyRuntime`: in the data of the interpreter, which lies behind
+ * its code.  Other conditions lie on the heap.
+ */
+static bool is_gil(const struct d9_model *m, const struct d9_lock *l)
+{
+	if (l->kind != D9_FAMILY_cond)
+		return false;
+	struct d9_maps maps = d9_trace_maps(m->t, l->proc);
+	for (size_t i = 0; i < maps.n; i++) {
+		const char *base = strrchr(maps.maps[i].path, '/');
+		base = base ? base + 1 : maps.maps[i].path;
+		if (!strncmp(base, "python3", 7) || !strncmp(base, "libpython3", 10))
+			if (l->object >= maps.maps[i].end && l->object < maps.maps[i].end + (16u << 20))
+				return true;
+	}
+	return false;
+}
+
 /* ---- step 1: all waits -------------------------------------------------------------------------- */
 
 void d9_objects_gather(struct d9_model *m)
@@ -94,7 +113,8 @@ void d9_objects_gather(struct d9_model *m)
 			l->wakes_by_waiters += waits;
 			l->wakes_by_others += waker != D9_NO_INDEX && !waits;
 		}
-		l->like_lock = d9_kind_class(l->kind) == D9_CLASS_LOCK ||
+		l->gil = is_gil(m, l);
+		l->like_lock = l->gil || d9_kind_class(l->kind) == D9_CLASS_LOCK ||
 			       (l->kind != D9_FAMILY_cond && l->waiters.n > 1 && l->wakes_by_waiters &&
 				l->wakes_by_waiters >= 9 * l->wakes_by_others);
 	}

@@ -132,7 +132,7 @@ static bool is_seldom(const struct d9_model *m, d9_u32 thread, const struct site
 	if (u->count >= 3)
 		return false;
 	const struct d9_lock *l = d9_model_lock(m, m->t->threads.v[thread].proc, object);
-	return kind != D9_FAMILY_cond || !l || l->waiters.n + l->pending.n < 2;
+	return kind != D9_FAMILY_cond || !l || l->gil || l->waiters.n + l->pending.n < 2;
 }
 
 static d9_u32 best_site(const struct d9_model *m, d9_u32 thread, const struct scratch *sc, enum d9_class class)

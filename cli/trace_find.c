@@ -23,7 +23,9 @@ struct proc_key {
 struct candidate {
 	struct d9_folder folder;
 	D9_VEC(struct proc_key) procs;
-	d9_u64 created, touched; /* CLOCK_REALTIME ns */
+	struct d9_clock_map clock;
+	d9_u64 born;             /* of its first process, cycles */
+	d9_u64 created, touched; /* CLOCK_REALTIME ns: began; last written */
 	d9_u32 parent;           /* index or D9_NO_INDEX */
 };
 typedef D9_VEC(struct candidate) candidates;
@@ -108,9 +110,15 @@ static int list_folder(const char *path, struct d9_folder *ret)
 static int see_proc(void *ctx, const struct d9_segr_event *ev)
 {
 	struct candidate *c = ctx;
+	if (ev->id == D9_EV_clock) {
+		const struct d9_ev_clock *e = (const void *)ev->rec;
+		d9_clock_add(&c->clock, e->tsc, e->mono, e->real);
+	}
 	if (ev->id != D9_EV_proc)
 		return 0;
 	const struct d9_ev_proc *p = (const void *)ev->rec;
+	if (p->parent == D9_NO_INDEX && p->born)
+		c->born = p->born << (ev->clock & 63);
 	for (size_t i = 0; i < c->procs.n; i++)
 		if (c->procs.v[i].pid == p->pid && c->procs.v[i].start == p->start)
 			return 0;
@@ -135,6 +143,34 @@ static void see_segment(struct candidate *c, int dirfd, const char *name)
 	}
 }
 
+/* A family that has no segment yet says who it is in its arena. */
+static void see_arena(struct candidate *c)
+{
+	char err[256] = "", *path = join(c->folder.path, "arena");
+	void *bytes;
+	size_t n;
+	struct d9_segr *r;
+	if (!d9_arena_input(path, NULL, NULL, &bytes, &n, err, sizeof(err))) {
+		if (!d9_segr_open_memory(bytes, n, &r, err, sizeof(err))) {
+			d9_segr_each(r, see_proc, c);
+			d9_segr_close(r);
+		}
+		free(bytes);
+	}
+	free(path);
+}
+
+/* When its first process was first seen: segments are made later, and in any order. */
+static void date(struct candidate *c)
+{
+	size_t cursor = 0;
+	d9_clock_finish(&c->clock);
+	if (c->born && c->clock.n)
+		c->created = d9_clock_mono_to_real(&c->clock, d9_clock_to_mono(&c->clock, c->born, &cursor));
+	free(c->clock.v);
+	c->clock = (struct d9_clock_map){0};
+}
+
 static void see_candidate(struct candidate *c)
 {
 	c->parent = D9_NO_INDEX;
@@ -143,6 +179,9 @@ static void see_candidate(struct candidate *c)
 		return;
 	for (size_t i = 0; i < c->folder.segments.n; i++)
 		see_segment(c, fd, c->folder.segments.v[i]);
+	if (c->folder.has_arena && !c->procs.n)
+		see_arena(c);
+	date(c);
 	struct stat st;
 	if (!fstat(fd, &st)) {
 		d9_u64 t = (d9_u64)st.st_mtim.tv_sec * 1000000000 + (d9_u64)st.st_mtim.tv_nsec;
@@ -165,7 +204,7 @@ static const struct proc_key *root_of(const struct candidate *c)
 static bool is_parent(const struct candidate *p, const struct candidate *c)
 {
 	const struct proc_key *r = root_of(c);
-	if (!r || c->created + 1000000000 < p->created || c->created > p->touched + 60000000000ull)
+	if (!r || c->created < p->created || c->created > p->touched + 60000000000ull)
 		return false;
 	for (size_t i = 0; i < p->procs.n; i++) {
 		const struct proc_key *k = &p->procs.v[i];

@@ -614,9 +614,9 @@ static void first_and_last(const struct d9_trace *t, struct d9_trace_thread *th)
 	}
 	d9_u64 n_before = last;
 	for (size_t i = 0; i < th->events.n; i++) {
-		d9_u64 t = th->events.v[i].t;
-		first = t && t < first ? t : first;
-		last = t > last ? t : last;
+		d9_u64 at = th->events.v[i].t;
+		first = at && at < first ? at : first;
+		last = at > last ? at : last;
 	}
 	th->pending.unfinished = th->pending.since && th->pending.t >= n_before &&
 				 (!th->spans.n || th->spans.v[th->spans.n - 1].t1 <= th->pending.since);

@@ -379,6 +379,47 @@ START_TEST(preempted_call_is_no_blocking_call)
 }
 END_TEST
 
+START_TEST(a_sleep_is_a_sleep_on_a_busy_machine)
+{
+	one_call("nanosleep", MS(250), MS(130));
+	only("blocking-call");
+}
+END_TEST
+
+/* The interpreter's lock: a condition beside libpython's code; the loop has to win it back after each wake-up. */
+static void gil(d9_u64 wait, unsigned n)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), cond = tb_site(&B, "pthread_cond_timedwait", 0x700100, 600, NULL);
+	tb_module(&B, 1, 0, 0x700000, 0x780000, "/usr/lib/libpython3.11.so.1.0");
+	tb_thread(&B, 2, 0, 102, "hog");
+	d9_u64 t = loop(1, home, 0, 20, 5);
+	for (unsigned k = 0; k < n; k++) {
+		tb_span(&B, 1, cond, (struct tb_span){.t0 = t, .t1 = t + wait, .object = 0x790000, .waker = 3, .waker_t = t + wait - US(5)});
+		tb_span(&B, 2, cond, (struct tb_span){.t0 = t + wait, .t1 = t + wait + US(40), .object = 0x790000, .waker = 2,
+						       .waker_t = t + wait + US(30)});
+		t = loop(1, home, t + wait + MS(1), 1, 5);
+	}
+	analyse();
+}
+
+START_TEST(gil_contention)
+{
+	gil(MS(20), 40);
+	only("gil-contention");
+	ck_assert_uint_eq(measured(need("gil-contention"), "wait_p50_ns") / 1000000, 20);
+	ck_assert_uint_eq(measured(need("gil-contention"), "count"), 40);
+	ck_assert_uint_eq(need("gil-contention")->cause.owner_tid, 102);
+	ck_assert_int_eq(M->threads[thread(102)].role, D9_ROLE_OTHER);
+}
+END_TEST
+
+START_TEST(a_gil_won_now_and_then_is_fine)
+{
+	gil(MS(5), 12);
+	nothing();
+}
+END_TEST
+
 START_TEST(sleeping_main_is_no_worker)
 {
 	d9_u32 nap = tb_site(&B, "nanosleep", 0x2000, 300, NULL);
@@ -851,12 +892,14 @@ START_TEST(session_is_a_family_tree)
 	tb_proc(&B, 1, 0, 200, 100, 600, "/bin/svc");
 	loop(1, a, 0, 3, 5);
 	tb_end(&B);
+	B.at += MS(50);
 	tb_family(&B, "child"); /* exec'd by the forked process */
 	tb_proc(&B, 0, D9_NO_INDEX, 200, 100, 600, "/bin/child");
 	tb_thread(&B, 1, 0, 200, "child");
 	a = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
 	loop(1, a, 0, 3, 5);
 	tb_end(&B);
+	B.at += MS(50);
 	tb_family(&B, "grand"); /* a child of that one */
 	tb_proc(&B, 0, D9_NO_INDEX, 300, 200, 700, "/bin/grand");
 	tb_thread(&B, 1, 0, 300, "grand");
@@ -868,6 +911,7 @@ START_TEST(session_is_a_family_tree)
 	ck_assert_uint_eq(T->families.n, 3);
 	ck_assert_uint_eq(T->procs.n, 4);
 	d9_trace_free(T);
+	B.at += MS(50);
 	tb_family(&B, "other"); /* later, and no relation */
 	tb_proc(&B, 0, D9_NO_INDEX, 900, 1, 800, "/bin/other");
 	tb_thread(&B, 1, 0, 900, "other");
@@ -987,6 +1031,7 @@ int main(void)
 		r5_probe_and_wait_are_one_park, r6_null_wakeups_are_counted_apart, r7_pools_by_object, worker_rule, times_add_up,
 		long_poll, long_poll_warns_above_10_ms, short_poll_is_fine, waiting_for_a_cpu_is_no_long_poll, unexplained_is_no_long_poll,
 		unmeasured_is_no_long_poll, blocking_call, blocking_call_warning, short_call_is_fine, preempted_call_is_no_blocking_call,
+		a_sleep_is_a_sleep_on_a_busy_machine, gil_contention, a_gil_won_now_and_then_is_fine,
 		sleeping_main_is_no_worker, driver_starved, driver_not_starved_if_a_sibling_polls, lock_contention,
 		a_little_contention_is_fine, lock_holder_io, short_holder_is_fine, log_pipe_stall, convoy_ends_at_its_root,
 		slow_stdout_alone_is_fine, deadlock_through_a_condition, short_condition_wait_is_no_deadlock, deadlock_of_two,

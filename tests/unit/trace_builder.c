@@ -173,6 +173,18 @@ void tb_thread(struct tb *b, d9_u32 id, d9_u32 proc, d9_i32 tid, const char *nam
 	tb_raw(b, D9_THREAD_NONE, &e, sizeof(e), D9_TAIL_STRING, name, strlen(name));
 }
 
+void tb_module(struct tb *b, d9_u32 id, d9_u32 proc, d9_u64 start, d9_u64 end, const char *path)
+{
+	struct d9_ev_module e = REC(module);
+	char tail[256] = "";
+	snprintf(tail + 1, sizeof(tail) - 1, "%s", path);
+	e.start = start;
+	e.end = end;
+	e.id = id;
+	e.proc = proc;
+	tb_raw(b, D9_THREAD_NONE, &e, sizeof(e), D9_TAIL_STRING, tail, strlen(path) + 2);
+}
+
 d9_u32 tb_site(struct tb *b, const char *hook, d9_u64 ra, d9_u32 depth, const d9_u64 *chain)
 {
 	struct d9_ev_site e = REC(site);

@@ -31,6 +31,7 @@ void tb_raw(struct tb *b, d9_u32 thread, const void *rec, size_t n, d9_u32 tail_
 
 void tb_proc(struct tb *b, d9_u32 id, d9_u32 parent, d9_i32 pid, d9_i32 ppid, d9_u64 start, const char *exe);
 void tb_thread(struct tb *b, d9_u32 id, d9_u32 proc, d9_i32 tid, const char *name); /* tid == pid of 100: the main thread */
+void tb_module(struct tb *b, d9_u32 id, d9_u32 proc, d9_u64 start, d9_u64 end, const char *path);
 /* A place that calls the hook. chain: return addresses, innermost first, ended by 0; NULL = no stack. */
 d9_u32 tb_site(struct tb *b, const char *hook, d9_u64 ra, d9_u32 depth, const d9_u64 *chain);
 
