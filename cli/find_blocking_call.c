@@ -2,8 +2,7 @@
  * blocking-call: a worker sat in a call instead of coming back.  driver-starved: the same, by the worker
  * that had just polled for events, while its siblings were parked and none of them polled.
  *
- * A call that was only long because the thread had no CPU is no blocking call: where run delay was
- * measured around it and explains half of it, it is left to others.
+ * A call that was only long because the thread had no CPU is no blocking call.
  */
 #include "findings.h"
 
@@ -24,15 +23,21 @@ static bool usually_instant(d9_u32 kind)
 	       kind == D9_FAMILY_socket || kind == D9_FAMILY_accept;
 }
 
+/*
+ * Run delay is read now and then: what of it fell into the call is not known, only that the rest of the call is more
+ * than the call was blocked for certain.  A stretch of 100 ms is longer than threads wait for a CPU unless the delay
+ * around it says so.
+ */
 static bool only_starved_of_cpu(const struct d9_model *m, d9_u32 thread, const struct d9_span *s)
 {
 	d9_u64 delay, window, dur = d9_span_dur(s);
-	bool instant = usually_instant(s->kind), asleep = d9_kind_class(s->kind) == D9_CLASS_SLEEP;
-	if (asleep && dur >= 2 * D9_WARN_NS)
+	if (d9_kind_class(s->kind) == D9_CLASS_SLEEP && dur >= 2 * D9_WARN_NS)
 		return false; /* it asked for it */
 	if (!d9_model_run_delay(m, thread, s->t0, s->t1, &delay, &window))
-		return instant && dur < 2 * D9_WARN_NS;
-	return instant ? delay * 2 >= dur && window < dur * 16 : delay * 4 >= dur * 3 && window < dur * 4;
+		return usually_instant(s->kind) && dur < 2 * D9_WARN_NS;
+	if (dur >= 2 * D9_CRITICAL_NS)
+		return window < dur * 2 && delay * 4 >= dur * 3;
+	return dur < delay + D9_WARN_NS;
 }
 
 /* The hook whose unclaimed calls took longest in the poll: its longest call, and their sum. */
@@ -97,7 +102,38 @@ static d9_u64 next_poller(const struct d9_model *m, d9_u32 proc, d9_i32 fd, d9_u
 	return next;
 }
 
-static void judge_driver(const struct d9_model *m, d9_u32 thread, const struct d9_poll *p, d9_u32 park, struct incident *in)
+static bool waits_alone(const struct d9_lock *l, d9_u32 thread)
+{
+	bool alone = true;
+	for (size_t i = 0; i < l->waiters.n; i++)
+		alone &= l->waiters.v[i].thread == thread;
+	for (size_t i = 0; i < l->pending.n; i++)
+		alone &= l->pending.v[i] == thread;
+	return alone;
+}
+
+/*
+ * A sibling without a poller of its own: same name, waiting at moment t for an object that it alone waits for.  (A
+ * pool for blocking work waits for one object, or says so.)
+ */
+static bool is_idle_sibling(struct d9_model *m, d9_u32 worker, d9_u32 i, d9_u64 t)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[i];
+	if (strcmp(th->name, m->t->threads.v[worker].name) != 0)
+		return false;
+	d9_u32 k = d9_model_first_span(m, i, t), site = D9_NO_INDEX;
+	d9_u64 object = 0;
+	if (k < th->spans.n && th->spans.v[k].t0 <= t)
+		site = th->spans.v[k].site, object = th->spans.v[k].object;
+	else if (th->pending.unfinished && th->pending.since <= t)
+		site = th->pending.site, object = th->pending.object;
+	if (site == D9_NO_INDEX || !object || d9_kind_class(m->t->sites.v[site].kind) != D9_CLASS_SIGNAL)
+		return false;
+	const struct d9_lock *l = d9_model_lock(m, th->proc, object);
+	return !l || (!l->like_lock && waits_alone(l, i));
+}
+
+static void judge_driver(struct d9_model *m, d9_u32 thread, const struct d9_poll *p, d9_u32 park, struct incident *in)
 {
 	const struct d9_model_thread *mt = &m->threads[thread];
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
@@ -109,8 +145,12 @@ static void judge_driver(const struct d9_model *m, d9_u32 thread, const struct d
 	if (until < s->t1)
 		return;
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
-		if (i == thread || m->t->threads.v[i].proc != th->proc || m->threads[i].role != D9_ROLE_WORKER)
+		if (i == thread || m->t->threads.v[i].proc != th->proc)
 			continue;
+		if (m->threads[i].role != D9_ROLE_WORKER) {
+			in->idle += is_idle_sibling(m, thread, i, middle);
+			continue;
+		}
 		const struct d9_park *o = park_at(&m->threads[i], middle);
 		in->idle += (o && !is_event_park(m, o)) ||
 			    (!o && m->t->threads.v[i].pending.unfinished && m->t->threads.v[i].pending.since <= middle &&

@@ -157,28 +157,14 @@ static void report_cycle(struct d9_model *m, struct d9_findings *out, struct edg
 
 /* ---- the lonely waiter ------------------------------------------------------------------------------ */
 
-static bool in_lock_slow_path(struct d9_model *m, d9_u32 i)
-{
-	const struct d9_trace_site *site = &m->t->sites.v[m->t->threads.v[i].pending.site];
-	struct d9_stack *s = d9_must_alloc(1, sizeof(*s));
-	d9_show_resolve(m->t, m->t->threads.v[i].proc, &site->stack, site->ra, s);
-	bool yes = d9_kind_class(site->kind) == D9_CLASS_LOCK;
-	for (d9_u32 k = 0; k < s->n && k < 8 && !yes; k++) {
-		const char *name = s->frames[k].symbol;
-		yes = name && (strstr(name, "lock_contended") || strstr(name, "lock_slow") || strstr(name, "Mutex::lock") ||
-			       strstr(name, "Mutex<T>::lock") || strstr(name, "RwLock"));
-	}
-	free(s);
-	return yes;
-}
-
+/* It is a lock, by its kind or its name, and this is all that was ever seen of it. */
 static bool nobody_else_touched(const struct d9_model *m, d9_u32 i)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[i];
 	const struct d9_lock *l = d9_model_lock(m, th->proc, th->pending.object);
-	if (l && (l->pending.n > 1 || l->holders.n))
+	if (!l || !l->like_lock || l->gil || l->waits || l->pending.n > 1 || l->holders.n)
 		return false;
-	for (size_t k = 0; l && k < l->waiters.n; k++)
+	for (size_t k = 0; k < l->waiters.n; k++)
 		if (l->waiters.v[k].thread != i)
 			return false;
 	return true;
@@ -207,8 +193,7 @@ void d9_find_deadlock(struct d9_model *m, struct d9_findings *out)
 			report_cycle(m, out, edges, i);
 	for (d9_u32 i = 0; i < m->t->threads.n; i++)
 		if (edges[i].next == D9_NO_INDEX && is_stuck(m, i) && pending_ns(m, i) >= INFERRED_MIN_NS &&
-		    pending_kind(m, i) != D9_FAMILY_cond && !d9_model_lock(m, m->t->threads.v[i].proc, m->t->threads.v[i].pending.object)->waits &&
-		    nobody_else_touched(m, i) && in_lock_slow_path(m, i))
+		    nobody_else_touched(m, i))
 			report_lonely(m, out, i);
 	free(edges);
 }

@@ -17,11 +17,10 @@ struct root {
 };
 typedef D9_VEC(struct root) roots;
 
-static bool is_lock_wait(const struct d9_span *s)
+static bool is_lock_wait(const struct d9_model *m, d9_u32 thread, const struct d9_span *s)
 {
-	enum d9_class c = d9_kind_class(s->kind);
-	return s->object && s->kind != D9_FAMILY_cond && !(s->flags & (D9_SPAN_PARK | D9_SPAN_NESTED)) &&
-	       (c == D9_CLASS_LOCK || c == D9_CLASS_SIGNAL);
+	const struct d9_lock *l = s->object ? d9_model_lock(m, m->t->threads.v[thread].proc, s->object) : NULL;
+	return l && l->maybe_lock && !l->gil && !(s->flags & (D9_SPAN_PARK | D9_SPAN_NESTED));
 }
 
 static bool is_long_call(const struct d9_span *s)
@@ -50,7 +49,7 @@ static bool root_of(const struct d9_model *m, struct d9_wait wait, struct d9_wai
 		*ret = (struct d9_wait){holder, busy};
 		if (is_long_call(s))
 			return true;
-		if (!is_lock_wait(s))
+		if (!is_lock_wait(m, holder, s))
 			return false;
 		wait = *ret;
 		w = s;
@@ -196,7 +195,7 @@ void d9_find_holder(struct d9_model *m, struct d9_findings *out)
 	roots all = {0};
 	struct d9_map map = {0};
 	for (size_t i = 0; i < m->locks.n; i++)
-		if (m->locks.v[i].kind != D9_FAMILY_cond && m->locks.v[i].total >= WAIT_MIN_NS)
+		if (m->locks.v[i].maybe_lock && !m->locks.v[i].gil && m->locks.v[i].total >= WAIT_MIN_NS)
 			add_lock(m, &m->locks.v[i], &all, &map);
 	add_log_writes(m, &all, &map);
 	join_writers(m, &all);

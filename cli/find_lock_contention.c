@@ -82,7 +82,7 @@ void d9_find_lock_contention(struct d9_model *m, struct d9_findings *out)
 {
 	for (size_t i = 0; i < m->locks.n; i++) {
 		const struct d9_lock *l = &m->locks.v[i];
-		if (l->kind == D9_FAMILY_cond || l->waits < WAITS_MIN || l->waiters.n < 2 || !l->like_lock)
+		if (l->gil || l->waits < WAITS_MIN || l->waiters.n < 2 || !l->like_lock)
 			continue;
 		d9_u64 total = unclaimed(m, l), from, to;
 		if (total < TOTAL_MIN_NS)

@@ -87,7 +87,8 @@ struct d9_lock {
 	D9_VEC(d9_u32) pending; /* threads */
 	struct d9_wait worst;
 	bool gil;       /* the lock of a Python interpreter */
-	bool like_lock; /* threads that wake others are those that wait: a lock, not a queue */
+	bool like_lock; /* a lock by its kind or its name; else those that wake are those that wait */
+	bool maybe_lock; /* like_lock, or nothing speaks against it */
 };
 
 struct d9_model {
@@ -96,7 +97,9 @@ struct d9_model {
 	D9_VEC(struct d9_pool) pools;
 	D9_VEC(struct d9_lock) locks;
 	struct d9_map lock_map; /* d9_object_key -> locks */
+	struct d9_map wanted_map; /* proc and tid of owners of what others wait for at the end */
 	struct d9_map tid_map;  /* proc and tid -> thread, where only one thread ever had it */
+	d9_u8 *site_says;        /* enum d9_site_says + 1 by site; 0 = not asked yet */
 	struct d9_chain *chains; /* stacks of sites, made when asked for */
 };
 

@@ -13,6 +13,10 @@ struct d9_chain {
 	bool made;
 };
 
+/* What the names of the functions around a wait say of it. */
+enum d9_site_says { D9_SAYS_NOTHING, D9_SAYS_LOCK, D9_SAYS_NO_LOCK };
+enum d9_site_says d9_model_site_says(struct d9_model *m, d9_u32 site);
+
 void d9_objects_gather(struct d9_model *m);  /* every wait by object */
 void d9_parks_find(struct d9_model *m);      /* homes and parks */
 void d9_objects_finish(struct d9_model *m);  /* takes the parks out, finds holders */

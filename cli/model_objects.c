@@ -38,6 +38,8 @@ static void map_tids(struct d9_model *m)
 			continue;
 		d9_u64 key = (d9_u64)th->proc << 32 | (d9_u32)th->tid;
 		d9_map_put(&m->tid_map, key, d9_map_get(&m->tid_map, key) == D9_MAP_EMPTY ? i : D9_NO_INDEX - 1);
+		if (th->pending.unfinished && th->pending.owner)
+			d9_map_put(&m->wanted_map, (d9_u64)th->proc << 32 | th->pending.owner, i);
 	}
 }
 
@@ -78,11 +80,71 @@ static bool is_gil(const struct d9_model *m, const struct d9_lock *l)
 	return false;
 }
 
+/* ---- what names say --------------------------------------------------------------------------- */
+
+static bool contains_one(const char *s, const char *const *words)
+{
+	for (; *words; words++)
+		if (strstr(s, *words))
+			return true;
+	return false;
+}
+
+/* A futex is a lock, a condition or a parked thread, and only the caller's name tells. */
+static enum d9_site_says ask_site(struct d9_model *m, d9_u32 site)
+{
+	static const char *const condition[] = {"ondvar", "ondition", "CondVar", NULL};
+	static const char *const lock[] = {"lock_contended", "lock_slow", "Mutex", "RwLock", "ReentrantLock", NULL};
+	static const char *const no_lock[] = {"::park", "Parker", "park_timeout", "Semaphore", "::recv", "::join", NULL};
+	const struct d9_trace_site *s = &m->t->sites.v[site];
+	struct d9_maps maps = d9_trace_maps(m->t, s->proc);
+	struct d9_frame frames[24];
+	size_t n = s->stack.n ? d9_symbols_stack(m->t->symbols, &maps, s->stack.kind, s->stack.p, s->stack.n, frames, 24) : 0;
+	for (size_t i = 0; i < n && i < 8; i++) {
+		const char *name = frames[i].symbol;
+		if (!name)
+			continue;
+		if (contains_one(name, condition))
+			return D9_SAYS_NO_LOCK;
+		if (contains_one(name, lock))
+			return D9_SAYS_LOCK;
+		if (contains_one(name, no_lock))
+			return D9_SAYS_NO_LOCK;
+	}
+	return D9_SAYS_NOTHING;
+}
+
+enum d9_site_says d9_model_site_says(struct d9_model *m, d9_u32 site)
+{
+	if (!m->site_says[site])
+		m->site_says[site] = (d9_u8)(ask_site(m, site) + 1);
+	return (enum d9_site_says)(m->site_says[site] - 1);
+}
+
+static void judge_kind(struct d9_model *m, struct d9_lock *l)
+{
+	l->gil = is_gil(m, l);
+	if (l->gil || d9_kind_class(l->kind) == D9_CLASS_LOCK) {
+		l->like_lock = l->maybe_lock = true;
+		return;
+	}
+	if (l->kind == D9_FAMILY_cond)
+		return;
+	d9_u32 site = l->wait.n ? d9_model_span(m, l->wait.v[0].thread, l->wait.v[0].span)->site
+				: m->t->threads.v[l->pending.v[0]].pending.site;
+	enum d9_site_says says = d9_model_site_says(m, site);
+	bool among_waiters = l->waiters.n > 1 && l->wakes_by_waiters;
+	l->like_lock = says == D9_SAYS_LOCK ||
+		       (says == D9_SAYS_NOTHING && among_waiters && l->wakes_by_waiters >= 9 * l->wakes_by_others);
+	l->maybe_lock = l->like_lock || (says == D9_SAYS_NOTHING && among_waiters);
+}
+
 /* ---- step 1: all waits -------------------------------------------------------------------------- */
 
 void d9_objects_gather(struct d9_model *m)
 {
 	map_tids(m);
+	m->site_says = d9_must_alloc(m->t->sites.n + 1, 1);
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
 		const struct d9_trace_thread *th = &m->t->threads.v[i];
 		d9_u64 last_object = 0;
@@ -113,10 +175,7 @@ void d9_objects_gather(struct d9_model *m)
 			l->wakes_by_waiters += waits;
 			l->wakes_by_others += waker != D9_NO_INDEX && !waits;
 		}
-		l->gil = is_gil(m, l);
-		l->like_lock = l->gil || d9_kind_class(l->kind) == D9_CLASS_LOCK ||
-			       (l->kind != D9_FAMILY_cond && l->waiters.n > 1 && l->wakes_by_waiters &&
-				l->wakes_by_waiters >= 9 * l->wakes_by_others);
+		judge_kind(m, l);
 	}
 }
 
@@ -286,6 +345,8 @@ void d9_objects_free(struct d9_model *m)
 		d9_vec_free(&l->pending);
 	}
 	d9_vec_free(&m->locks);
+	free(m->site_says);
 	d9_map_free(&m->lock_map);
 	d9_map_free(&m->tid_map);
+	d9_map_free(&m->wanted_map);
 }

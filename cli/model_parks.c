@@ -126,13 +126,22 @@ static const struct d9_span *last_at(const struct d9_trace_thread *th, d9_u32 si
 	return NULL;
 }
 
-/* A home is where one comes back to: once or twice is enough only for a condition that others wait for too, as pools do. */
-static bool is_seldom(const struct d9_model *m, d9_u32 thread, const struct site_use *u, d9_u32 kind, d9_u64 object)
+/*
+ * A home is where one comes back to.  Once or twice is enough for a condition that others wait for too, as pools do,
+ * or where a thread waits still when the recording ends, having nothing that others want.
+ */
+static bool is_seldom(const struct d9_model *m, d9_u32 thread, d9_u32 site, const struct site_use *u, d9_u64 object)
 {
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	const struct d9_lock *l = d9_model_lock(m, th->proc, object);
 	if (u->count >= 3)
 		return false;
-	const struct d9_lock *l = d9_model_lock(m, m->t->threads.v[thread].proc, object);
-	return kind != D9_FAMILY_cond || !l || l->gil || l->waiters.n + l->pending.n < 2;
+	if (m->t->sites.v[site].kind != D9_FAMILY_cond || (l && l->gil))
+		return true;
+	if (d9_map_get(&m->wanted_map, (d9_u64)th->proc << 32 | (d9_u32)th->tid) != D9_MAP_EMPTY)
+		return true;
+	bool waits_still = th->pending.unfinished && th->pending.site == site;
+	return !waits_still && (!l || l->waiters.n + l->pending.n < 2);
 }
 
 static d9_u32 best_site(const struct d9_model *m, d9_u32 thread, const struct scratch *sc, enum d9_class class)
@@ -147,7 +156,7 @@ static d9_u32 best_site(const struct d9_model *m, d9_u32 thread, const struct sc
 		if (s && waits_for_lock(m, thread, s))
 			continue;
 		if (class == D9_CLASS_SIGNAL &&
-		    is_seldom(m, thread, &sc->use[site], m->t->sites.v[site].kind, s ? s->object : th->pending.object))
+		    is_seldom(m, thread, site, &sc->use[site], s ? s->object : th->pending.object))
 			continue;
 		const struct site_use *u = &sc->use[site], *b = best == D9_NO_INDEX ? NULL : &sc->use[best];
 		if (!b || u->count > b->count || (u->count == b->count && u->total > b->total))

@@ -99,7 +99,7 @@ const char *d9_show_headline(const struct d9_stack *s, unsigned max, char *buf, 
 	unsigned shown = 0;
 	buf[0] = '\0';
 	for (d9_u32 i = 0; i < s->n && shown < max && used + 1 < n; i++)
-		if (!s->frames[i].plumbing) {
+		if (!s->frames[i].plumbing && (s->frames[i].module || s->frames[i].symbol)) {
 			used = add_frame(&s->frames[i], buf, used, n);
 			shown++;
 		}

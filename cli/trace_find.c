@@ -185,8 +185,8 @@ static void see_candidate(struct candidate *c)
 	struct stat st;
 	if (!fstat(fd, &st)) {
 		d9_u64 t = (d9_u64)st.st_mtim.tv_sec * 1000000000 + (d9_u64)st.st_mtim.tv_nsec;
-		if (!c->created)
-			c->created = t;
+		if (!c->created && c->folder.segments.n)
+			c->created = t; /* an arena that is gone and no segment: nothing to read, so never the newest */
 		c->touched = t > c->touched ? t : c->touched;
 	}
 	close(fd);

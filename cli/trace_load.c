@@ -504,7 +504,9 @@ int d9_load_folder(struct d9_loader *l, const struct d9_folder *folder)
 		if (folder->has_arena)
 			take_arena(l, folder);
 	}
-	return t->families.v[l->family].readers.n ? 0 : first_error;
+	if (t->families.v[l->family].readers.n)
+		return 0;
+	return first_error ? first_error : -ENOENT;
 }
 
 /* ---- after the last segment ------------------------------------------------------------------- */
