@@ -288,15 +288,16 @@ static unsigned find_event(const struct text *name)
 /* The column of one field: where in the row it goes. */
 static struct column place_column(struct plan *plan, const struct text *name, bool is_dur, d9_u64 codec)
 {
+	const struct d9_event_desc *e = &d9_events[plan->id];
 	struct column c = {.codec = (d9_u8)codec};
-	if (codec == D9_CODEC_BLOB || (codec == D9_CODEC_BYTES && plan->is_blob)) {
+	bool is_tail = e->has_tail && text_is(name, e->fields[e->n_fields].name);
+	if ((codec == D9_CODEC_BLOB && is_tail) || (codec == D9_CODEC_BYTES && plan->is_blob)) {
 		c.off = ROW_TAIL(plan);
 		c.size = 8;
 		return c;
 	}
 	if (codec < D9_CODEC_UINT || codec > D9_CODEC_BEFORE)
 		return c;
-	const struct d9_event_desc *e = &d9_events[plan->id];
 	unsigned off = sizeof(struct d9_rec);
 	for (unsigned i = 0; i < e->n_fields; off += e->fields[i++].size)
 		if (text_is(name, e->fields[i].name)) {
