@@ -25,7 +25,8 @@ void buffer_add(struct buffer *b, const void *bytes, size_t n)
 		b->p = realloc(b->p, b->cap);
 		need(b->p, "no memory");
 	}
-	memcpy(b->p + b->n, bytes, n);
+	if (n)
+		memcpy(b->p + b->n, bytes, n);
 	b->n += n;
 }
 
