@@ -34,6 +34,12 @@
 
 enum d9_clock_kind { D9_CLOCK_TSC = 0, D9_CLOCK_MONOTONIC = 1 };
 
+/* Recording was turned on or off: t is before the first event that may follow, or after the last that may precede. */
+struct d9_switch {
+	d9_u64 t, mask;
+};
+#define D9_N_SWITCHES 64u
+
 /* One moment on all clocks; read within `width` ns. */
 struct d9_clock_pair {
 	d9_u64 tsc, mono, real, boot, width;
@@ -110,10 +116,13 @@ struct d9_arena_header {
 	d9_u32 stacks; /* enum d9_stacks_mode of options.def */
 	d9_u32 clock_kind, clock_shift;
 	d9_u32 clock_pairs_next; /* pairs ever written; the ring holds the last D9_N_CLOCKS */
+	d9_u32 switches_next;    /* switches ever made; the ring holds the last D9_N_SWITCHES */
+	d9_u32 pad;
 	d9_u64 tsc_hz;           /* estimate, 0 until two pairs are far enough apart */
 
 	/* page 1: clock pairs */
 	_Alignas(4096) struct d9_clock_pair clocks[D9_N_CLOCKS];
+	struct d9_switch switches[D9_N_SWITCHES];
 
 	/* pages 2 and 3: text, NUL-ended */
 	_Alignas(4096) char dir[1024]; /* the process folder, absolute */

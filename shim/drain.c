@@ -184,15 +184,21 @@ static int take_chunks(struct d9_drain *d)
 	return 0;
 }
 
-static int tell_control(struct d9_drain *d)
+/* Each turning on or off since the last pass, at its own time. */
+static int tell_switches(struct d9_drain *d)
 {
-	d9_u64 mask = d9_load_relaxed(&d->v.h->mask);
-	if (d->control_seen_valid && mask == d->mask_seen)
-		return 0;
-	d->mask_seen = mask;
-	d->control_seen_valid = 1;
-	struct d9_ev_control e = { { D9_REC_HEAD(sizeof(e), D9_EV_control) | D9_COMMITTED, 0, d9_drain_now(d) }, mask };
-	return d9_drain_add(d, D9_THREAD_NONE, 0, 0, 0, &e.rec);
+	const struct d9_arena_header *h = d->v.h;
+	d9_u32 next = d9_load_acquire(&h->switches_next);
+	if (next - d->switches_told > D9_N_SWITCHES)
+		d->switches_told = next - D9_N_SWITCHES; /* more in one pass than the ring holds: the oldest are lost */
+	for (; d->switches_told != next; d->switches_told++) {
+		const struct d9_switch *s = &h->switches[d->switches_told % D9_N_SWITCHES];
+		struct d9_ev_control e = { { D9_REC_HEAD(sizeof(e), D9_EV_control) | D9_COMMITTED, 0, s->t }, s->mask };
+		int r = d9_drain_add(d, D9_THREAD_NONE, 0, 0, 0, &e.rec);
+		if (r)
+			return r;
+	}
+	return 0;
 }
 
 static bool roll_due(const struct d9_drain *d, d9_u64 mono)
@@ -231,7 +237,7 @@ static int pass(struct d9_drain *d, unsigned flags, d9_u64 mono)
 	int r;
 	if (!d->open && (r = d9_drain_open_segment(d)))
 		return r;
-	if ((r = d9_define_changed(d)) || (r = tell_control(d)) || (r = take_chunks(d)) || (r = copy_time(d)) || (r = d9_live_gaps(d)) ||
+	if ((r = d9_define_changed(d)) || (r = tell_switches(d)) || (r = take_chunks(d)) || (r = copy_time(d)) || (r = d9_live_gaps(d)) ||
 	    (r = d9_live_ends(d, flags & D9_PASS_FINAL)) || (r = d9_live_cpu(d)))
 		return r;
 	if (flags & D9_PASS_FINAL || roll_due(d, mono)) {

@@ -30,8 +30,7 @@ struct d9_drain {
 	d9_u64 t_copy; /* copy: the moment it shows */
 	d9_u64 t_last; /* newest time of any record seen, raw */
 	d9_u64 clock_mono, modules_mono, live_mono, evict_mono;
-	d9_u32 live_next, control_seen_valid;
-	d9_u64 mask_seen;
+	d9_u32 live_next, switches_told;
 	int moved;
 	d9_u32 n_taken;
 	struct d9_taken taken[D9_DRAIN_PENDING];

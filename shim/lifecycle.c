@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "lease.h"
 #include "record.h"
+#include "switch.h"
 #include "sys.h"
 #include "text.h"
 #include "writer_thread.h"
@@ -60,7 +61,7 @@ void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struc
 		return;
 	copy_hooks(hooks, n_hooks);
 	d9_writer_setup(real);
-	d9_store_relaxed(&d9_shim.v.h->mask, c.enabled == D9_ENABLED_ON ? d9_shim.v.h->configured_mask : 0);
+	d9_switch(d9_shim.v.h, c.enabled == D9_ENABLED_ON ? d9_shim.v.h->configured_mask : 0);
 	d9_store_release(&d9_shim.mask, &d9_shim.v.h->mask);
 	(void)d9_enter_thread(); /* the main thread, and the process entry, while everything is still allowed */
 }
