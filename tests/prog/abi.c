@@ -45,8 +45,8 @@ static void act(int which)
 		D9_CALL(span_begin, "inner", 2);
 		D9_CALL(span_end);
 		D9_CALL(span_end);
-		printf("EVENT event=app_span tid=%d id=2 name=inner\nEVENT event=app_span tid=%d id=1 name=outer\n", my_tid(),
-		       my_tid());
+		printf("EVENT event=app_span tid=%d id=2 name=inner\nEVENT event=app_span tid=%d id=1 name=outer\n",
+		       my_tid(), my_tid());
 		break;
 	case 4:
 		D9_CALL(log_line, D9_LOG_WARNING, "disk-full");
@@ -58,7 +58,8 @@ static void act(int which)
 		type = d9_abi_get() ? d9_abi_get()->event_type("order", "id:u64,delta:i64,what:str") : 0;
 		D9_CALL(event_type, "order", "id:u64,delta:i64,what:str");
 		D9_CALL(event, type, &data, sizeof(data));
-		printf("EVENT event=custom tid=%d type=%u data=0700000000000000f7ffffffffffffff61626300\n", my_tid(), type);
+		printf("EVENT event=custom tid=%d type=%u data=0700000000000000f7ffffffffffffff61626300\n", my_tid(),
+		       type);
 		break;
 	}
 }

@@ -2,6 +2,7 @@
 #include "prog.h"
 
 #include <netinet/in.h>
+#include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -81,7 +82,8 @@ static void connects(void)
 	MUST(!r);
 	fd = socket(AF_INET, SOCK_STREAM, 0);
 	fast("socket", fd, "%s", "");
-	struct sockaddr_in nobody = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(1)};
+	struct sockaddr_in nobody = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(1)};
 	r = connect(fd, (struct sockaddr *)&nobody, sizeof(nobody));
 	fast("connect", RESULT(r), "fd=%d", fd);
 	MUST(r == -1 && errno == ECONNREFUSED);
@@ -104,8 +106,8 @@ static void makers(void)
 	fast("socket", RESULT(r), "%s", "");
 	r = dup(fd);
 	fast("dup", RESULT(r), "fd=%d", fd);
-	r = dup(-7);
-	fast("dup", RESULT(r), "%s", "fd=-7");
+	r = dup(-1);
+	fast("dup", RESULT(r), "%s", "fd=-1");
 }
 
 int main(void)

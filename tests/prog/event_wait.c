@@ -8,6 +8,7 @@
 #include <sys/select.h>
 
 static int pipe_fds[2], epfd, event_fd;
+static struct pollfd *volatile nowhere = (struct pollfd *)8;
 
 static void drain(void)
 {
@@ -15,31 +16,31 @@ static void drain(void)
 	(void)raw(SYS_read, pipe_fds[0], &c, 1);
 }
 
-#define WAKEN(hook, call, fd) \
-	do { \
-		when_asleep(act_write, &pipe_fds[1]); \
-		int r = call; \
-		woken(); \
+#define WAKEN(hook, call, fd)                                    \
+	do {                                                     \
+		when_asleep(act_write, &pipe_fds[1]);            \
+		int r = call;                                    \
+		woken();                                         \
 		expect(hook, RESULT(r), "fd=%d waker=null", fd); \
-		MUST(r == 1); \
-		drain(); \
+		MUST(r == 1);                                    \
+		drain();                                         \
 	} while (0)
-#define TIMED_OUT(hook, call, fd, ms) \
-	do { \
-		before(); \
-		int r = call; \
-		after(); \
+#define TIMED_OUT(hook, call, fd, ms)                                     \
+	do {                                                              \
+		before();                                                 \
+		int r = call;                                             \
+		after();                                                  \
 		prog_times.hold0 = 0, prog_times.hold1 = (ms)*1000000ull; \
-		expect(hook, RESULT(r), "fd=%d", fd); \
-		MUST(r == 0); \
+		expect(hook, RESULT(r), "fd=%d", fd);                     \
+		MUST(r == 0);                                             \
 	} while (0)
-#define AT_ONCE(hook, call, fd) \
-	do { \
-		before(); \
-		int r = call; \
-		int e = errno; \
-		after(); \
-		errno = e; \
+#define AT_ONCE(hook, call, fd)                       \
+	do {                                          \
+		before();                             \
+		int r = call;                         \
+		int e = errno;                        \
+		after();                              \
+		errno = e;                            \
 		expect(hook, RESULT(r), "fd=%d", fd); \
 	} while (0)
 
@@ -72,7 +73,7 @@ static void polls(void)
 	TIMED_OUT("poll", poll(&p, 1, 20), -1, 20);
 	TIMED_OUT("ppoll", ppoll(&p, 1, &ms20, NULL), -1, 20);
 	AT_ONCE("poll", poll(&p, 1, 0), -1);
-	AT_ONCE("poll", poll((struct pollfd *)8, 1, 0), -1); /* -EFAULT */
+	AT_ONCE("poll", poll(nowhere, 1, 0), -1); /* -EFAULT */
 }
 
 static void set_to_pipe(fd_set *set)
@@ -94,7 +95,8 @@ static void selects(void)
 	struct timespec ns = {0, 20000000};
 	set_to_pipe(&in);
 	TIMED_OUT("select", select(pipe_fds[0] + 1, &in, NULL, NULL, &us), -1, 20);
-	MUST(us.tv_sec == 0 && us.tv_usec == 0); /* Linux says what was left: the caller's own object must have been passed */
+	MUST(us.tv_sec == 0 &&
+	     us.tv_usec == 0); /* Linux says what was left: the caller's own object must have been passed */
 	set_to_pipe(&in);
 	TIMED_OUT("pselect", pselect(pipe_fds[0] + 1, &in, NULL, NULL, &ns, NULL), -1, 20);
 	us.tv_usec = 0;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 static int code = 5;
+static volatile int *volatile nowhere = (volatile int *)8;
 
 static void handler(int n) { (void)n; }
 static void *exiting(void *arg)
@@ -67,7 +68,7 @@ int main(int argc, char **argv)
 	if (!strcmp(how, "abort"))
 		abort();
 	if (!strcmp(how, "segv"))
-		*(volatile int *)8 = 1;
+		*nowhere = 1;
 	if (!strcmp(how, "kill"))
 		raw(SYS_kill, raw(SYS_getpid), SIGKILL);
 	if (!strcmp(how, "exit_group"))

@@ -10,15 +10,15 @@ static char *const empty[] = {NULL};
 
 static void failing(void)
 {
-#define FAILS(hook, call, shown) \
-	do { \
-		before(); \
-		int r = call, e = errno; \
-		after(); \
-		errno = e; \
+#define FAILS(hook, call, shown)                                              \
+	do {                                                                  \
+		before();                                                     \
+		int r = call, e = errno;                                      \
+		after();                                                      \
+		errno = e;                                                    \
 		printf("EVENT event=exec tid=%d path=%s\n", my_tid(), shown); \
-		expect(hook, RESULT(r), "%s", ""); \
-		MUST(r == -1); \
+		expect(hook, RESULT(r), "%s", "");                            \
+		MUST(r == -1);                                                \
 	} while (0)
 	FAILS("execve", execve(NOWHERE, args, empty), NOWHERE);
 	FAILS("execv", execv(NOWHERE, args), NOWHERE);
@@ -40,15 +40,33 @@ static void child(int i, int fd)
 	(void)fd;
 	putenv(name);
 	switch (i) {
-	case 0: execve("/bin/sh", argv, env); break;
-	case 1: execv("/bin/sh", argv); break;
-	case 2: execvp("sh", argv); break;
-	case 3: execvpe("sh", argv, env); break;
-	case 4: fexecve(open("/bin/sh", O_RDONLY), argv, env); break;
-	case 5: execl("/bin/sh", "sh", "-c", "exit 4$D9_TEST_N", (char *)NULL); break;
-	case 6: execlp("sh", "sh", "-c", "exit 4$D9_TEST_N", (char *)NULL); break;
-	case 7: execle("/bin/sh", "sh", "-c", "exit 4$D9_TEST_N", (char *)NULL, env); break;
-	default: _exit(7);
+	case 0:
+		execve("/bin/sh", argv, env);
+		break;
+	case 1:
+		execv("/bin/sh", argv);
+		break;
+	case 2:
+		execvp("sh", argv);
+		break;
+	case 3:
+		execvpe("sh", argv, env);
+		break;
+	case 4:
+		fexecve(open("/bin/sh", O_RDONLY), argv, env);
+		break;
+	case 5:
+		execl("/bin/sh", "sh", "-c", "exit 4$D9_TEST_N", (char *)NULL);
+		break;
+	case 6:
+		execlp("sh", "sh", "-c", "exit 4$D9_TEST_N", (char *)NULL);
+		break;
+	case 7:
+		execle("/bin/sh", "sh", "-c", "exit 4$D9_TEST_N", (char *)NULL, env);
+		break;
+	default:
+		usleep(1);
+		_exit(7);
 	}
 	raw(SYS_exit_group, 98);
 }

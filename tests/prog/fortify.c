@@ -25,17 +25,17 @@ static void act_open_writer(void *arg)
 	raw(SYS_close, fd);
 }
 
-#define WAKEN(hook, call, act, arg, fd) \
-	do { \
-		when_asleep(act, arg); \
-		ssize_t r = call; \
-		woken(); \
+#define WAKEN(hook, call, act, arg, fd)               \
+	do {                                          \
+		when_asleep(act, arg);                \
+		ssize_t r = call;                     \
+		woken();                              \
 		expect(hook, RESULT(r), "fd=%d", fd); \
-		MUST(r >= 0); \
+		MUST(r >= 0);                         \
 	} while (0)
-#define FAST(hook, call, fd) \
-	do { \
-		ssize_t r = call; \
+#define FAST(hook, call, fd)                        \
+	do {                                        \
+		ssize_t r = call;                   \
 		fast(hook, RESULT(r), "fd=%d", fd); \
 	} while (0)
 

@@ -9,14 +9,14 @@
 #include <sys/stat.h>
 
 #define NOBODY 65534
-#define CALL(hook, call) \
-	do { \
-		before(); \
-		int r = (int)(call), e = errno; \
-		after(); \
-		errno = e; \
+#define CALL(hook, call)                           \
+	do {                                       \
+		before();                          \
+		int r = (int)(call), e = errno;    \
+		after();                           \
+		errno = e;                         \
 		expect(hook, RESULT(r), "%s", ""); \
-		errno = e; \
+		errno = e;                         \
 	} while (0)
 
 static struct sock_filter allow_all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};

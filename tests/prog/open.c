@@ -20,22 +20,22 @@ static void act_open_reader(void *arg)
 	raw(SYS_close, fd);
 }
 
-#define SLOW(hook, call, act) \
-	do { \
-		when_asleep(act, NULL); \
-		int fd = call; \
-		woken(); \
+#define SLOW(hook, call, act)                            \
+	do {                                             \
+		when_asleep(act, NULL);                  \
+		int fd = call;                           \
+		woken();                                 \
 		expect(hook, RESULT(fd), "%s", "fd=-1"); \
-		MUST(fd >= 0); \
-		close(fd); \
+		MUST(fd >= 0);                           \
+		close(fd);                               \
 	} while (0)
-#define FAST(hook, call, ok) \
-	do { \
-		int fd = call; \
+#define FAST(hook, call, ok)                           \
+	do {                                           \
+		int fd = call;                         \
 		fast(hook, RESULT(fd), "%s", "fd=-1"); \
-		MUST((fd >= 0) == (ok)); \
-		if (fd >= 0) \
-			close(fd); \
+		MUST((fd >= 0) == (ok));               \
+		if (fd >= 0)                           \
+			close(fd);                     \
 	} while (0)
 
 int main(void)

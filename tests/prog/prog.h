@@ -42,7 +42,8 @@ static inline long raw6(long n, long a, long b, long c, long d, long e, long f)
 			 : "rcx", "r11", "memory");
 	return ret;
 }
-#define RAW_PICK(n, a, b, c, d, e, f, ...) raw6((long)(n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define RAW_PICK(n, a, b, c, d, e, f, ...) \
+	raw6((long)(n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 #define raw(...) RAW_PICK(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 
 static inline int my_tid(void) { return (int)raw(SYS_gettid); }
@@ -75,9 +76,9 @@ static UNUSED __attribute__((noreturn)) void give_up(const char *what)
 	raw(SYS_exit_group, 99);
 	__builtin_unreachable();
 }
-#define MUST(x) \
-	do { \
-		if (!(x)) \
+#define MUST(x)                      \
+	do {                         \
+		if (!(x))            \
 			give_up(#x); \
 	} while (0)
 

@@ -47,9 +47,9 @@ static void files(void)
 {
 	int fd = memfd_create("file", 0);
 	MUST(fd >= 0);
-#define FAST(hook, call) \
-	do { \
-		ssize_t r = call; \
+#define FAST(hook, call)                            \
+	do {                                        \
+		ssize_t r = call;                   \
 		fast(hook, RESULT(r), "fd=%d", fd); \
 	} while (0)
 	for (int i = 0; i < 10; i++) {

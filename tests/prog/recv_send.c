@@ -29,26 +29,26 @@ static struct msghdr message(void *p, size_t n)
 	return (struct msghdr){.msg_iov = &iov, .msg_iovlen = 1};
 }
 
-#define CAME(hook, call) \
-	do { \
-		when_asleep(act_send, NULL); \
-		ssize_t r = call; \
-		woken(); \
+#define CAME(hook, call)                                   \
+	do {                                               \
+		when_asleep(act_send, NULL);               \
+		ssize_t r = call;                          \
+		woken();                                   \
 		expect(hook, RESULT(r), "fd=%d", pair[0]); \
-		MUST(r == 3); \
+		MUST(r == 3);                              \
 	} while (0)
-#define WENT(hook, call) \
-	do { \
-		size_t n = sizeof(big); \
-		when_asleep(act_read_big, &n); \
-		ssize_t r = call; \
-		woken(); \
+#define WENT(hook, call)                                   \
+	do {                                               \
+		size_t n = sizeof(big);                    \
+		when_asleep(act_read_big, &n);             \
+		ssize_t r = call;                          \
+		woken();                                   \
 		expect(hook, RESULT(r), "fd=%d", pair[0]); \
-		MUST(r == (ssize_t)sizeof(big)); \
+		MUST(r == (ssize_t)sizeof(big));           \
 	} while (0)
-#define FAST(hook, call, fd) \
-	do { \
-		ssize_t r = call; \
+#define FAST(hook, call, fd)                        \
+	do {                                        \
+		ssize_t r = call;                   \
 		fast(hook, RESULT(r), "fd=%d", fd); \
 	} while (0)
 

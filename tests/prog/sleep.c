@@ -6,19 +6,19 @@
 static void handler(int n) { (void)n; }
 static void act_signal(void *tid) { (void)raw(SYS_tgkill, raw(SYS_getpid), *(int *)tid, SIGUSR1); }
 
-#define FULL(hook, call, result, ms) \
-	do { \
-		before(); \
-		long r = (long)(call); \
-		after(); \
+#define FULL(hook, call, result, ms)                                      \
+	do {                                                              \
+		before();                                                 \
+		long r = (long)(call);                                    \
+		after();                                                  \
 		prog_times.hold0 = 0, prog_times.hold1 = (ms)*1000000ull; \
-		expect(hook, result, "%s", ""); \
+		expect(hook, result, "%s", "");                           \
 	} while (0)
-#define CUT(hook, call, result) \
-	do { \
-		when_asleep(act_signal, &tid); \
-		long r = (long)(call); \
-		woken(); \
+#define CUT(hook, call, result)                 \
+	do {                                    \
+		when_asleep(act_signal, &tid);  \
+		long r = (long)(call);          \
+		woken();                        \
 		expect(hook, result, "%s", ""); \
 	} while (0)
 
