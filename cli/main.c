@@ -11,6 +11,31 @@
 
 /* In the order in which a newcomer needs them. */
 static const struct d9_cmd commands[] = {
+	{"report", d9_cmd_report, "[--fail-if EXPR] [--top N] [DIR]",
+	 "Say who stood still, how long, on what and holding up whom.",
+	 "  --top N         how many of the longest spans (10)\n"
+	 "  --stacks        whole stacks instead of their first lines\n"
+	 "  --fail-if EXPR  exit 1 if one of the conditions holds: poll.p99>20ms,critical>0,lock-contention>=1\n"
+	 "                  (poll wait wake, with .p50 .p99 .max; findings, critical, dropped or the id of a "
+	 "finding)\n\n"
+	 "Example:\n"
+	 "  d9 report --fail-if 'critical>0,poll>250ms' ./d9-traces\n"},
+	{"spans", d9_cmd_spans, "[--longer DUR] [--kind KIND] [DIR]", "List what took longest.",
+	 "  --longer DUR    no shorter ones\n"
+	 "  --kind KIND     a family of hooks (epoll, futex, read, ...), park or poll-span\n\n"
+	 "Example:\n"
+	 "  d9 spans --kind poll-span --longer 10ms\n"},
+	{"locks", d9_cmd_locks, "[DIR]", "List what threads waited for, who waited and who held it.",
+	 "Example:\n"
+	 "  d9 locks --json | jq '.locks[0].holders'\n"},
+	{"hist", d9_cmd_hist, "KIND [DIR]", "Show how durations of one kind are spread.",
+	 "KIND is a family of hooks (epoll, futex, read, ...), park, poll-span or wake.\n\n"
+	 "Example:\n"
+	 "  d9 hist poll-span\n"},
+	{"dump", d9_cmd_dump, "[DIR]", "Print every event, a line each, in the order in which they began.",
+	 "  --stacks        stacks too (with --json)\n\n"
+	 "Example:\n"
+	 "  d9 dump --json | grep '\"pending\"'\n"},
 	{"check", d9_cmd_check, "[--json] BINARY|PID", "Say what will be seen in a program, and what will not.",
 	 "  --json   one JSON document on stdout\n"
 	 "A script stands for its interpreter, a name without a slash is looked for on PATH.\n"

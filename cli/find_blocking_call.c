@@ -1,0 +1,266 @@
+/*
+ * blocking-call: a worker sat in a call instead of coming back.  driver-starved: the same, by the worker
+ * that had just polled for events, while its siblings were parked and none of them polled.
+ *
+ * A call that was only long because the thread had no CPU is no blocking call.
+ */
+#include "findings.h"
+
+struct incident {
+	d9_u32 thread, span, poll; /* of the worst; poll: index */
+	d9_u64 blocked, poll_ns;   /* of the worst */
+	d9_u64 count, total;
+	d9_u64 late;               /* driver-starved: nobody polled for so long */
+	d9_u32 idle;
+	bool starved;
+};
+typedef D9_VEC(struct incident) incidents;
+
+/* Calls that come back at once on a descriptor that does not block: long ones are suspected to be preemption first. */
+static bool usually_instant(d9_u32 kind)
+{
+	return kind == D9_FAMILY_read || kind == D9_FAMILY_recv || kind == D9_FAMILY_send || kind == D9_FAMILY_write ||
+	       kind == D9_FAMILY_socket || kind == D9_FAMILY_accept;
+}
+
+/*
+ * Run delay is read now and then: what of it fell into the call is not known, only that the rest of the call is more
+ * than the call was blocked for certain.  A stretch of 100 ms is longer than threads wait for a CPU unless the delay
+ * around it says so.
+ */
+static bool only_starved_of_cpu(const struct d9_model *m, d9_u32 thread, const struct d9_span *s)
+{
+	d9_u64 delay, window, dur = d9_span_dur(s);
+	if (d9_kind_class(s->kind) == D9_CLASS_SLEEP && dur >= 2 * D9_WARN_NS)
+		return false; /* it asked for it */
+	if (!d9_model_run_delay(m, thread, s->t0, s->t1, &delay, &window))
+		return usually_instant(s->kind) && dur < 2 * D9_WARN_NS;
+	if (dur >= 2 * D9_CRITICAL_NS)
+		return window < dur * 2 && delay * 4 >= dur * 3;
+	return dur < delay + D9_WARN_NS;
+}
+
+/* The hook whose unclaimed calls took longest in the poll: its longest call, and their sum. */
+static d9_u32 main_call(const struct d9_model *m, d9_u32 thread, const struct d9_poll *p, d9_u64 *ret_sum)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	d9_u32 longest = D9_NO_INDEX;
+	d9_u64 sum = 0;
+	for (d9_u32 i = p->first; i < p->first + p->n && i < th->spans.n; i++) {
+		const struct d9_span *s = &th->spans.v[i];
+		if (s->flags & (D9_SPAN_NESTED | D9_SPAN_PARK | D9_SPAN_CLAIMED))
+			continue;
+		if (longest == D9_NO_INDEX || d9_span_dur(s) > d9_span_dur(&th->spans.v[longest]))
+			longest = i;
+	}
+	for (d9_u32 i = p->first; longest != D9_NO_INDEX && i < p->first + p->n && i < th->spans.n; i++) {
+		const struct d9_span *s = &th->spans.v[i];
+		if (!(s->flags & (D9_SPAN_NESTED | D9_SPAN_PARK | D9_SPAN_CLAIMED)) && s->hook == th->spans.v[longest].hook)
+			sum += d9_span_dur(s);
+	}
+	*ret_sum = sum;
+	return longest;
+}
+
+/* ---- driver-starved ---------------------------------------------------------------------------- */
+
+/* The park of the thread that covers the moment, or NULL. */
+static const struct d9_park *park_at(const struct d9_model_thread *mt, d9_u64 t)
+{
+	size_t lo = 0, hi = mt->parks.n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (mt->parks.v[mid].t1 > t)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo < mt->parks.n && mt->parks.v[lo].t0 <= t ? &mt->parks.v[lo] : NULL;
+}
+
+static bool is_event_park(const struct d9_model *m, const struct d9_park *p)
+{
+	return p->site != D9_NO_INDEX && d9_kind_class(m->t->sites.v[p->site].kind) == D9_CLASS_EVENT;
+}
+
+/* When a thread of the process was next in an event wait on the descriptor at or after t0; t1 if not before t1. */
+static d9_u64 next_poller(const struct d9_model *m, d9_u32 proc, d9_i32 fd, d9_u64 t0, d9_u64 t1)
+{
+	d9_u64 next = t1;
+	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
+		const struct d9_trace_thread *th = &m->t->threads.v[i];
+		if (th->proc != proc)
+			continue;
+		for (d9_u32 k = d9_model_first_span(m, i, t0); k < th->spans.n && th->spans.v[k].t0 < next; k++) {
+			const struct d9_span *s = &th->spans.v[k];
+			if (s->flags & D9_SPAN_PARK && s->fd == fd && d9_kind_class(s->kind) == D9_CLASS_EVENT) {
+				next = s->t0 > t0 ? s->t0 : t0;
+				break;
+			}
+		}
+	}
+	return next;
+}
+
+static bool waits_alone(const struct d9_lock *l, d9_u32 thread)
+{
+	bool alone = true;
+	for (size_t i = 0; i < l->waiters.n; i++)
+		alone &= l->waiters.v[i].thread == thread;
+	for (size_t i = 0; i < l->pending.n; i++)
+		alone &= l->pending.v[i] == thread;
+	return alone;
+}
+
+/*
+ * A sibling without a poller of its own: same name, waiting at moment t for an object that it alone waits for.  (A
+ * pool for blocking work waits for one object, or says so.)
+ */
+static bool is_idle_sibling(struct d9_model *m, d9_u32 worker, d9_u32 i, d9_u64 t)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[i];
+	if (strcmp(th->name, m->t->threads.v[worker].name) != 0)
+		return false;
+	d9_u32 k = d9_model_first_span(m, i, t), site = D9_NO_INDEX;
+	d9_u64 object = 0;
+	if (k < th->spans.n && th->spans.v[k].t0 <= t)
+		site = th->spans.v[k].site, object = th->spans.v[k].object;
+	else if (th->pending.unfinished && th->pending.since <= t)
+		site = th->pending.site, object = th->pending.object;
+	if (site == D9_NO_INDEX || !object || d9_kind_class(m->t->sites.v[site].kind) != D9_CLASS_SIGNAL)
+		return false;
+	const struct d9_lock *l = d9_model_lock(m, th->proc, object);
+	return !l || (!l->like_lock && waits_alone(l, i));
+}
+
+static void judge_driver(struct d9_model *m, d9_u32 thread, const struct d9_poll *p, d9_u32 park, struct incident *in)
+{
+	const struct d9_model_thread *mt = &m->threads[thread];
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	const struct d9_park *before = &mt->parks.v[park];
+	if (!is_event_park(m, before) || before->span >= th->spans.n)
+		return;
+	const struct d9_span *s = &th->spans.v[in->span];
+	d9_u64 until = next_poller(m, th->proc, th->spans.v[before->span].fd, before->t1, p->t1), middle = s->t0 + d9_span_dur(s) / 2;
+	if (until < s->t1)
+		return;
+	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
+		if (i == thread || m->t->threads.v[i].proc != th->proc)
+			continue;
+		if (m->threads[i].role != D9_ROLE_WORKER) {
+			in->idle += is_idle_sibling(m, thread, i, middle);
+			continue;
+		}
+		const struct d9_park *o = park_at(&m->threads[i], middle);
+		in->idle += (o && !is_event_park(m, o)) ||
+			    (!o && m->t->threads.v[i].pending.unfinished && m->t->threads.v[i].pending.since <= middle &&
+			     d9_model_pending_parks(m, i));
+	}
+	in->starved = in->idle > 0;
+	in->late = until - before->t1;
+}
+
+/* ---- incidents ---------------------------------------------------------------------------------- */
+
+static bool same_cause(const struct d9_model *m, const struct incident *a, const struct incident *b)
+{
+	const struct d9_span *x = d9_model_span(m, a->thread, a->span), *y = d9_model_span(m, b->thread, b->span);
+	return a->starved == b->starved && m->t->threads.v[a->thread].proc == m->t->threads.v[b->thread].proc && x->site == y->site;
+}
+
+static void merge(const struct d9_model *m, incidents *all, const struct incident *in)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		struct incident *o = &all->v[i];
+		if (!same_cause(m, o, in))
+			continue;
+		d9_u64 count = o->count + 1, total = o->total + in->blocked;
+		if (in->blocked > o->blocked)
+			*o = *in;
+		o->count = count;
+		o->total = total;
+		return;
+	}
+	d9_vec_push(all, *in);
+}
+
+static void look(struct d9_model *m, d9_u32 thread, incidents *all)
+{
+	const struct d9_model_thread *mt = &m->threads[thread];
+	size_t park = 0;
+	for (d9_u32 i = 0; i < mt->polls.n; i++) {
+		const struct d9_poll *p = &mt->polls.v[i];
+		if (p->t1 - p->t0 < D9_WARN_NS || !p->n)
+			continue;
+		d9_u64 sum;
+		d9_u32 call = main_call(m, thread, p, &sum);
+		if (call == D9_NO_INDEX || sum < D9_WARN_NS || only_starved_of_cpu(m, thread, d9_model_span(m, thread, call)))
+			continue;
+		struct incident in = {.thread = thread, .span = call, .poll = i, .blocked = sum, .poll_ns = p->t1 - p->t0, .count = 1,
+				      .total = sum};
+		struct d9_split s = d9_model_split(m, thread, p);
+		if (s.on_cpu != D9_NOT_KNOWN && s.on_cpu > sum)
+			continue; /* it computed for longer: long-poll */
+		while (park + 1 < mt->parks.n && mt->parks.v[park + 1].t1 <= p->t0)
+			park++;
+		if (mt->parks.n && mt->parks.v[park].t1 <= p->t0)
+			judge_driver(m, thread, p, (d9_u32)park, &in);
+		merge(m, all, &in);
+	}
+}
+
+static const char *advice(d9_u32 kind)
+{
+	switch (d9_kind_class(kind)) {
+	case D9_CLASS_SLEEP:
+		return "Use the runtime's own timer or wait instead of a call that puts the thread to sleep.";
+	case D9_CLASS_LOCK:
+	case D9_CLASS_SIGNAL:
+		return "Use a lock or channel of the runtime, or make sure that nobody holds this one for long.";
+	default:
+		return "Make the descriptor non-blocking, or move the call to the runtime's pool for blocking work.";
+	}
+}
+
+static void report(struct d9_model *m, struct d9_findings *out, const struct incident *in)
+{
+	const struct d9_span *s = d9_model_span(m, in->thread, in->span);
+	const char *hook = m->t->hooks.v[s->hook].name;
+	const struct d9_poll *p = &m->threads[in->thread].polls.v[in->poll];
+	struct d9_finding *f = d9_finding_add(out, in->starved ? "driver-starved" : "blocking-call", in->thread);
+	char who[96], dur[32];
+	d9_show_thread(m, in->thread, who, sizeof(who));
+	d9_format_duration(in->blocked, dur);
+	f->severity = d9_severity_of(in->blocked);
+	f->from = p->t0;
+	f->to = p->t1;
+	f->count = in->count;
+	f->harm = in->total * (1 + in->idle);
+	d9_finding_n(f, "blocked_ns", in->blocked);
+	if (in->starved) {
+		d9_finding_title(f, "%s sat in %s for %s and nobody else polled for events; %u workers were idle", who, hook, dur, in->idle);
+		d9_finding_n(f, "late_ns", in->late);
+		d9_finding_n(f, "idle_workers", in->idle);
+	} else {
+		d9_finding_title(f, "%s sat in %s for %s", who, hook, dur);
+		d9_finding_n(f, "poll_ns", in->poll_ns);
+	}
+	d9_finding_n(f, "total_ns", in->total);
+	d9_finding_cause(f, m, (struct d9_ref){in->thread, D9_REF_SPAN, in->span});
+	d9_finding_span(f, (struct d9_ref){in->thread, D9_REF_POLL, in->poll});
+	d9_finding_span(f, (struct d9_ref){in->thread, D9_REF_SPAN, in->span});
+	f->try[0] = advice(s->kind);
+	if (in->starved)
+		f->try[1] = "A runtime that hands its I/O driver over before a poll would keep timers and sockets alive meanwhile.";
+}
+
+void d9_find_blocking_call(struct d9_model *m, struct d9_findings *out)
+{
+	incidents all = {0};
+	for (d9_u32 i = 0; i < m->t->threads.n; i++)
+		if (m->threads[i].role == D9_ROLE_WORKER)
+			look(m, i, &all);
+	for (size_t i = 0; i < all.n; i++)
+		report(m, out, &all.v[i]);
+	d9_vec_free(&all);
+}

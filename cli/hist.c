@@ -1,0 +1,113 @@
+#include "hist.h"
+
+static unsigned log2_of(d9_u64 ns) { return ns ? 63u - (unsigned)__builtin_clzll(ns) : 0; }
+
+static unsigned cell_of(d9_u64 ns)
+{
+	if (ns < 1u << D9_HIST_STEP_BITS)
+		return (unsigned)ns;
+	unsigned shift = log2_of(ns) - D9_HIST_STEP_BITS;
+	return ((shift + 1) << D9_HIST_STEP_BITS) + (unsigned)(ns >> shift & ((1u << D9_HIST_STEP_BITS) - 1));
+}
+
+static d9_u64 cell_start(unsigned cell)
+{
+	unsigned shift = cell >> D9_HIST_STEP_BITS, low = cell & ((1u << D9_HIST_STEP_BITS) - 1);
+	return shift ? (d9_u64)(low | 1u << D9_HIST_STEP_BITS) << (shift - 1) : low;
+}
+
+void d9_hist_add(struct d9_hist *h, d9_u64 ns)
+{
+	if (!h->cell) {
+		h->cell = d9_must_alloc(D9_HIST_CELLS, sizeof(*h->cell));
+		h->min = ns;
+	}
+	h->cell[cell_of(ns)]++;
+	h->count++;
+	h->total += ns;
+	h->min = ns < h->min ? ns : h->min;
+	h->max = ns > h->max ? ns : h->max;
+}
+
+void d9_hist_free(struct d9_hist *h)
+{
+	free(h->cell);
+	*h = (struct d9_hist){0};
+}
+
+d9_u64 d9_hist_quantile(const struct d9_hist *h, double q)
+{
+	d9_u64 rank = (d9_u64)(q * (double)h->count), seen = 0;
+	if (!h->count)
+		return 0;
+	rank = rank < h->count ? rank : h->count - 1;
+	for (unsigned i = 0; i < D9_HIST_CELLS; i++) {
+		seen += h->cell[i];
+		if (seen <= rank)
+			continue;
+		d9_u64 v = cell_start(i) + (cell_start(i + 1) - cell_start(i)) / 2;
+		return v < h->min ? h->min : v > h->max ? h->max : v;
+	}
+	return h->max;
+}
+
+d9_u64 d9_hist_bucket(const struct d9_hist *h, unsigned k)
+{
+	if (!h->cell)
+		return 0;
+	d9_u64 n = k == 0 ? h->cell[0] : 0;
+	for (unsigned i = cell_of(1ull << k); i < D9_HIST_CELLS && cell_start(i) >> k == 1; i++)
+		n += h->cell[i];
+	return n;
+}
+
+/* ---- what belongs to a kind ------------------------------------------------------------------------ */
+
+static bool has_polls(const struct d9_model *m, d9_u32 thread)
+{
+	return m->threads[thread].role == D9_ROLE_WORKER;
+}
+
+static void add_derived(const struct d9_model *m, d9_u32 thread, d9_u32 kind, struct d9_hist *h)
+{
+	const struct d9_model_thread *mt = &m->threads[thread];
+	if (kind == D9_KIND_PARK)
+		for (size_t i = 0; i < mt->parks.n; i++)
+			d9_hist_add(h, mt->parks.v[i].t1 - mt->parks.v[i].t0);
+	if (kind == D9_KIND_POLL_SPAN && has_polls(m, thread))
+		for (size_t i = 0; i < mt->polls.n; i++)
+			d9_hist_add(h, mt->polls.v[i].t1 - mt->polls.v[i].t0);
+}
+
+void d9_hist_thread(const struct d9_model *m, d9_u32 thread, d9_u32 kind, struct d9_hist *h)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	if (kind >= D9_N_FAMILIES && kind != D9_KIND_WAKE) {
+		add_derived(m, thread, kind, h);
+		return;
+	}
+	for (size_t i = 0; i < th->spans.n; i++) {
+		const struct d9_span *s = &th->spans.v[i];
+		if (s->kind == kind)
+			d9_hist_add(h, d9_span_dur(s));
+		else if (kind == D9_KIND_WAKE && s->waker_t && s->waker_t <= s->t1)
+			d9_hist_add(h, s->t1 - s->waker_t);
+	}
+}
+
+void d9_hist_all(const struct d9_model *m, struct d9_hist h[D9_N_KINDS])
+{
+	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
+		const struct d9_trace_thread *th = &m->t->threads.v[i];
+		if (!th->shown)
+			continue;
+		for (size_t k = 0; k < th->spans.n; k++) {
+			const struct d9_span *s = &th->spans.v[k];
+			d9_hist_add(&h[s->kind], d9_span_dur(s));
+			if (s->waker_t && s->waker_t <= s->t1)
+				d9_hist_add(&h[D9_KIND_WAKE], s->t1 - s->waker_t);
+		}
+		add_derived(m, i, D9_KIND_PARK, &h[D9_KIND_PARK]);
+		add_derived(m, i, D9_KIND_POLL_SPAN, &h[D9_KIND_POLL_SPAN]);
+	}
+}

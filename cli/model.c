@@ -1,0 +1,102 @@
+/* The model's steps in order, and where each thread's time went. */
+#include "model_internal.h"
+
+static void set_bounds(struct d9_model *m)
+{
+	for (size_t i = 0; i < m->t->threads.n; i++) {
+		const struct d9_trace_thread *th = &m->t->threads.v[i];
+		struct d9_model_thread *mt = &m->threads[i];
+		mt->begin = th->first > m->t->from ? th->first : m->t->from;
+		mt->end = th->last < m->t->to ? th->last : m->t->to;
+		if (mt->end < mt->begin)
+			mt->end = mt->begin;
+		mt->wall = mt->end - mt->begin;
+	}
+}
+
+/* CPU time and run delay gained between the bounds, as far as they were read; after the last reading: all of the time. */
+static d9_u64 cpu_gained(const struct d9_trace_thread *th, const struct d9_model_thread *mt, d9_u64 *ret_delay, bool *ret_read)
+{
+	const struct d9_cpu *last = NULL, *last_delay = NULL;
+	d9_u64 run0 = 0, delay0 = 0;
+	for (size_t i = 0; i < th->cpu.n && th->cpu.v[i].t <= mt->end; i++) {
+		const struct d9_cpu *c = &th->cpu.v[i];
+		if (c->t < mt->begin) {
+			run0 = c->run;
+			delay0 = c->delay == D9_NOT_KNOWN ? delay0 : c->delay;
+		} else {
+			last = c;
+			last_delay = c->delay == D9_NOT_KNOWN ? last_delay : c;
+		}
+	}
+	*ret_read = last;
+	*ret_delay = last_delay ? (last_delay->delay > delay0 ? last_delay->delay - delay0 : 0) : D9_NOT_KNOWN;
+	return last ? (last->run > run0 ? last->run - run0 : 0) : 0;
+}
+
+static void sum_thread(struct d9_model *m, d9_u32 i)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[i];
+	struct d9_model_thread *mt = &m->threads[i];
+	for (size_t k = 0; k < mt->parks.n; k++)
+		mt->parked += d9_overlap(mt->parks.v[k].t0, mt->parks.v[k].t1, mt->begin, mt->end);
+	for (size_t k = 0; k < th->spans.n; k++)
+		if (!(th->spans.v[k].flags & (D9_SPAN_NESTED | D9_SPAN_PARK)))
+			mt->blocked += d9_overlap(th->spans.v[k].t0, th->spans.v[k].t1, mt->begin, mt->end);
+	if (th->pending.unfinished)
+		*(d9_model_pending_parks(m, i) ? &mt->parked : &mt->blocked) +=
+			d9_overlap(th->pending.since, th->pending.t, mt->begin, mt->end);
+	if (mt->parked > mt->wall)
+		mt->parked = mt->wall;
+	if (mt->blocked > mt->wall - mt->parked)
+		mt->blocked = mt->wall - mt->parked;
+	d9_u64 rest = mt->wall - mt->parked - mt->blocked, delay;
+	bool read;
+	d9_u64 run = cpu_gained(th, mt, &delay, &read);
+	mt->runnable = mt->unexplained = D9_NOT_KNOWN;
+	mt->busy = !read || run > rest ? rest : run;
+	if (!read)
+		return;
+	rest -= mt->busy;
+	if (delay != D9_NOT_KNOWN) {
+		mt->runnable = delay < rest ? delay : rest;
+		rest -= mt->runnable;
+	}
+	mt->unexplained = rest;
+}
+
+struct d9_model *d9_model_new(struct d9_trace *t)
+{
+	struct d9_model *m = d9_must_alloc(1, sizeof(*m));
+	m->t = t;
+	m->threads = d9_must_alloc(t->threads.n + 1, sizeof(*m->threads));
+	set_bounds(m);
+	d9_objects_gather(m);
+	d9_parks_find(m);
+	d9_objects_finish(m);
+	d9_pools_find(m);
+	d9_polls_find(m);
+	for (d9_u32 i = 0; i < t->threads.n; i++)
+		sum_thread(m, i);
+	return m;
+}
+
+void d9_model_free(struct d9_model *m)
+{
+	if (!m)
+		return;
+	for (size_t i = 0; i < m->t->threads.n; i++) {
+		d9_vec_free(&m->threads[i].homes);
+		d9_vec_free(&m->threads[i].parks);
+		d9_vec_free(&m->threads[i].polls);
+	}
+	for (size_t i = 0; i < m->pools.n; i++)
+		d9_vec_free(&m->pools.v[i].threads);
+	for (size_t i = 0; m->chains && i < m->t->sites.n; i++)
+		free(m->chains[i].frames);
+	d9_objects_free(m);
+	d9_vec_free(&m->pools);
+	free(m->chains);
+	free(m->threads);
+	free(m);
+}

@@ -1,0 +1,141 @@
+/*
+ * What a trace means: the only place that pairs events.  Threads get a role and the places where they
+ * park; what lies between two parks is a poll span; waits for one object make a lock.
+ *
+ *   model_objects.c  waits by object: locks, their waiters and holders; who waits for whom
+ *   model_parks.c    where a thread is at home, and its parks            (rules R1 to R6)
+ *   model_pools.c    roles and pools                                     (R7, worker rule)
+ *   model_gaps.c     polls, and what a poll's time was spent on
+ *   model.c          the order of these, and the sums per thread
+ */
+#ifndef D9_CLI_MODEL_H
+#define D9_CLI_MODEL_H
+#include "trace.h"
+
+enum d9_role { D9_ROLE_OTHER, D9_ROLE_MAIN, D9_ROLE_WORKER, D9_ROLE_POOL, D9_ROLE_DRIVER, D9_ROLE_RECORDER };
+const char *d9_role_name(enum d9_role role);
+
+struct d9_park {
+	d9_u64 t0, t1;
+	d9_u32 span;      /* last span of it */
+	d9_u32 site;
+};
+/* Between two parks. Spans first..first+n-1 of the thread ended within it (nested ones included). */
+struct d9_poll {
+	d9_u64 t0, t1;
+	d9_u32 first, n;
+	d9_u32 rt;  /* index + 1 into the thread's rt spans if the runtime reported it */
+	bool ended; /* false: still going on when the recording ended */
+};
+/* Where a poll's time went.  D9_NOT_KNOWN where it was not measured. */
+struct d9_split {
+	d9_u64 blocked;              /* in hooked calls */
+	d9_u64 on_cpu, on_cpu_least; /* best estimate; what is certain (0 if nothing is) */
+	d9_u64 runnable, unexplained;
+};
+
+struct d9_model_thread {
+	enum d9_role role;
+	d9_u32 home;   /* site where it parks most often, D9_NO_INDEX = none */
+	d9_i32 home_fd; /* descriptor waited on there, -1 = none */
+	d9_u64 home_object;
+	d9_u32 pool, worker; /* numbers or D9_NO_INDEX */
+	D9_VEC(d9_u32) homes; /* all sites where it parks, home first */
+	D9_VEC(struct d9_park) parks;
+	D9_VEC(struct d9_poll) polls;
+	d9_u64 null_polls; /* woken with nothing to do (R6) */
+	d9_u64 begin, end; /* of what was asked for */
+	d9_u64 wall, busy, parked, blocked;
+	d9_u64 runnable, unexplained; /* D9_NOT_KNOWN = not measured */
+	bool polling; /* never waits at home: looks and sleeps elsewhere, so not an event loop */
+};
+
+struct d9_pool {
+	char name[48];
+	d9_u32 proc, site;
+	d9_u64 object; /* 0: each thread has its own */
+	D9_VEC(d9_u32) threads;
+};
+
+enum d9_known_by { D9_KNOWN_OWNER_WORD, D9_KNOWN_ACQUIRE, D9_KNOWN_WAKE };
+struct d9_wait {
+	d9_u32 thread, span;
+};
+struct d9_waiter {
+	d9_u32 thread;
+	d9_u64 waits, total;
+};
+struct d9_holder {
+	d9_u32 thread;
+	enum d9_known_by known_by;
+	d9_u64 total; /* time it held the lock while others waited */
+	D9_VEC(struct d9_inside {
+		d9_u32 hook;
+		d9_u64 total;
+	}) inside;
+	d9_u32 worst; /* its longest span meanwhile, D9_NO_INDEX = none */
+};
+/* An object that threads waited for away from their parks. */
+struct d9_lock {
+	d9_u32 proc, kind;
+	d9_u64 object;
+	d9_u64 waits, total, max;
+	d9_u64 wakes_by_waiters, wakes_by_others;
+	D9_VEC(struct d9_wait) wait; /* every wait, parks too until model_parks has run */
+	D9_VEC(struct d9_waiter) waiters;
+	D9_VEC(struct d9_holder) holders;
+	D9_VEC(d9_u32) pending; /* threads */
+	struct d9_wait worst;
+	bool gil;       /* the lock of a Python interpreter */
+	bool like_lock; /* a lock by its kind or its name; else those that wake are those that wait */
+	bool maybe_lock; /* like_lock, or nothing speaks against it */
+};
+
+struct d9_model {
+	struct d9_trace *t;
+	struct d9_model_thread *threads; /* as the trace's */
+	D9_VEC(struct d9_pool) pools;
+	D9_VEC(struct d9_lock) locks;
+	struct d9_map lock_map; /* d9_object_key -> locks */
+	struct d9_map wanted_map; /* proc and tid of owners of what others wait for at the end */
+	struct d9_map tid_map;  /* proc and tid -> thread, where only one thread ever had it */
+	d9_u8 *site_says;        /* enum d9_site_says + 1 by site; 0 = not asked yet */
+	struct d9_chain *chains; /* stacks of sites, made when asked for */
+};
+
+struct d9_model *d9_model_new(struct d9_trace *t);
+void d9_model_free(struct d9_model *m);
+
+static inline const struct d9_span *d9_model_span(const struct d9_model *m, d9_u32 thread, d9_u32 span)
+{
+	return &m->t->threads.v[thread].spans.v[span];
+}
+static inline d9_u64 d9_span_dur(const struct d9_span *s) { return s->t1 - s->t0; }
+static inline d9_u64 d9_overlap(d9_u64 a0, d9_u64 a1, d9_u64 b0, d9_u64 b1)
+{
+	d9_u64 lo = a0 > b0 ? a0 : b0, hi = a1 < b1 ? a1 : b1;
+	return hi > lo ? hi - lo : 0;
+}
+
+/* Where the time of t0..t1 went on a thread, of which `first, n` are the spans as in d9_poll. */
+struct d9_split d9_model_split(const struct d9_model *m, d9_u32 thread, const struct d9_poll *p);
+/* Time runnable without a CPU between the measurements around t0..t1, and how far apart they are. False: not measured. */
+bool d9_model_run_delay(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1, d9_u64 *ret_delay, d9_u64 *ret_window);
+/* First span of the thread that ends after t. */
+d9_u32 d9_model_first_span(const struct d9_model *m, d9_u32 thread, d9_u64 t);
+/* The span of the thread, not a park and not nested, that overlaps t0..t1 most; D9_NO_INDEX = none. */
+d9_u32 d9_model_busiest_span(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1, d9_u64 *ret_overlap);
+/* Who held what the span waited for: owner word, else who woke it.  D9_NO_INDEX = nobody seen. */
+d9_u32 d9_model_holder_of(const struct d9_model *m, d9_u32 thread, const struct d9_span *s, enum d9_known_by *ret_by);
+d9_u32 d9_model_thread_of_tid(const struct d9_model *m, d9_u32 proc, d9_u32 tid, d9_u64 t_ns);
+/* The lock of an object, or NULL. */
+struct d9_lock *d9_model_lock(const struct d9_model *m, d9_u32 proc, d9_u64 object);
+/* Is the thread's unfinished call a park? */
+bool d9_model_pending_parks(const struct d9_model *m, d9_u32 thread);
+/* Frames of `other` that are left over when the outer frames it shares with `base` are taken away; ret_base_left: of base.
+   -1 = not known, no common frame. */
+int d9_model_distance(struct d9_model *m, d9_u32 base, d9_u32 other, int *ret_base_left);
+
+static inline d9_u64 d9_object_key(d9_u32 proc, d9_u64 object) { return (d9_u64)proc << 47 | (object & ((1ull << 47) - 1)); }
+
+#endif

@@ -1,0 +1,222 @@
+/*
+ * Polls, and where their time went.  What lies between two parks is split into hooked calls, time on a
+ * CPU, time runnable without one, and what none of these explains.
+ *
+ * CPU time is known at the moments at which the recorder read the thread's clock.  Between two readings
+ * it can only have grown as fast as time outside of parks passed: that bounds it at any moment, and
+ * the lower bound is what a finding may rest on.
+ */
+#include "model_internal.h"
+
+d9_u32 d9_model_first_span(const struct d9_model *m, d9_u32 thread, d9_u64 t)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	size_t lo = 0, hi = th->spans.n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (th->spans.v[mid].t1 > t)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return (d9_u32)lo;
+}
+
+/* ---- polls --------------------------------------------------------------------------------------- */
+
+static void polls_between_parks(struct d9_model *m, d9_u32 thread)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	struct d9_model_thread *mt = &m->threads[thread];
+	for (size_t i = 0; i + 1 < mt->parks.n; i++) {
+		const struct d9_park *a = &mt->parks.v[i], *b = a + 1;
+		if (b->t0 <= a->t1)
+			continue;
+		if (mt->role == D9_ROLE_POOL && b->t0 - a->t1 < D9_NULL_POLL_NS) {
+			mt->null_polls++;
+			continue;
+		}
+		d9_vec_push(&mt->polls,
+			    (struct d9_poll){a->t1, b->t0, a->span + 1, b->span > a->span ? b->span - a->span - 1 : 0, 0, true});
+	}
+	if (mt->parks.n && th->pending.unfinished && !d9_model_pending_parks(m, thread)) {
+		const struct d9_park *a = &mt->parks.v[mt->parks.n - 1];
+		if (th->pending.t > a->t1)
+			d9_vec_push(&mt->polls, (struct d9_poll){a->t1, th->pending.t, a->span + 1,
+								 (d9_u32)th->spans.n - a->span - 1, 0, false});
+	}
+}
+
+static void reported_polls(struct d9_model *m, d9_u32 thread)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	for (size_t i = 0; i < th->rt.n; i++) {
+		const struct d9_rt_span *r = &th->rt.v[i];
+		if (r->park)
+			continue;
+		d9_u32 first = d9_model_first_span(m, thread, r->t0), end = first;
+		while (end < th->spans.n && th->spans.v[end].t1 <= r->t1)
+			end++;
+		d9_vec_push(&m->threads[thread].polls,
+			    (struct d9_poll){r->t0, r->t1, first, end - first, (d9_u32)i + 1, true});
+	}
+}
+
+static bool has_reported_polls(const struct d9_trace_thread *th)
+{
+	for (size_t i = 0; i < th->rt.n; i++)
+		if (!th->rt.v[i].park)
+			return true;
+	return false;
+}
+
+void d9_polls_find(struct d9_model *m)
+{
+	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
+		if (has_reported_polls(&m->t->threads.v[i]))
+			reported_polls(m, i);
+		else if (m->threads[i].role == D9_ROLE_WORKER || m->threads[i].role == D9_ROLE_POOL)
+			polls_between_parks(m, i);
+	}
+}
+
+/* ---- the CPU clock ------------------------------------------------------------------------------ */
+
+/* Time outside of parks in a..b: as much as the CPU clock can have gained. */
+static d9_u64 outside_parks(const struct d9_model_thread *mt, d9_u64 a, d9_u64 b)
+{
+	size_t lo = 0, hi = mt->parks.n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (mt->parks.v[mid].t1 > a)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	d9_u64 parked = 0;
+	for (unsigned steps = 0; lo < mt->parks.n && mt->parks.v[lo].t0 < b && steps < 4096; lo++, steps++)
+		parked += d9_overlap(mt->parks.v[lo].t0, mt->parks.v[lo].t1, a, b);
+	return b > a + parked ? b - a - parked : 0;
+}
+
+/* Index of the last reading at or before t; -1 if there is none. */
+static long reading_before(const struct d9_trace_thread *th, d9_u64 t)
+{
+	size_t lo = 0, hi = th->cpu.n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (th->cpu.v[mid].t > t)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return (long)lo - 1;
+}
+
+struct bound {
+	d9_u64 least, most;
+};
+
+/* CPU time of the thread up to t.  False: no reading on one of the sides and the thread's beginning unseen. */
+static bool cpu_at(const struct d9_model *m, d9_u32 thread, d9_u64 t, struct bound *ret)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	const struct d9_model_thread *mt = &m->threads[thread];
+	long i = reading_before(th, t);
+	if (i < 0 && !th->born)
+		return false;
+	struct d9_cpu a = i < 0 ? (struct d9_cpu){th->born, 0, 0} : th->cpu.v[i];
+	if (a.t > t)
+		return false;
+	d9_u64 since = outside_parks(mt, a.t, t);
+	*ret = (struct bound){a.run, a.run + since};
+	if ((size_t)(i + 1) < th->cpu.n) {
+		struct d9_cpu b = th->cpu.v[i + 1];
+		d9_u64 until = outside_parks(mt, t, b.t);
+		if (b.run < ret->most)
+			ret->most = b.run;
+		if (b.run > until && b.run - until > ret->least)
+			ret->least = b.run - until;
+	}
+	if (ret->least > ret->most) /* the two clocks differ by a little */
+		ret->least = ret->most;
+	return true;
+}
+
+/* ---- the split ------------------------------------------------------------------------------------ */
+
+bool d9_model_run_delay(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1, d9_u64 *ret_delay, d9_u64 *ret_window)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	long a = reading_before(th, t0), b = reading_before(th, t1);
+	while (a >= 0 && th->cpu.v[a].delay == D9_NOT_KNOWN)
+		a--;
+	b = b < 0 ? 0 : b;
+	while ((size_t)b < th->cpu.n && (th->cpu.v[b].t < t1 || th->cpu.v[b].delay == D9_NOT_KNOWN))
+		b++;
+	if ((size_t)b >= th->cpu.n || (a < 0 && !th->born))
+		return false;
+	d9_u64 from = a < 0 ? th->born : th->cpu.v[a].t, had = a < 0 ? 0 : th->cpu.v[a].delay;
+	*ret_delay = th->cpu.v[b].delay > had ? th->cpu.v[b].delay - had : 0;
+	*ret_window = th->cpu.v[b].t - from;
+	return true;
+}
+
+static d9_u64 blocked_in(const struct d9_model *m, d9_u32 thread, const struct d9_poll *p)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	d9_u64 blocked = 0;
+	for (d9_u32 i = p->first; i < p->first + p->n && i < th->spans.n; i++) {
+		const struct d9_span *s = &th->spans.v[i];
+		if (!(s->flags & (D9_SPAN_NESTED | D9_SPAN_PARK)))
+			blocked += d9_overlap(s->t0, s->t1, p->t0, p->t1);
+	}
+	if (!p->ended && th->pending.unfinished)
+		blocked += d9_overlap(th->pending.since, th->pending.t, p->t0, p->t1);
+	return blocked;
+}
+
+struct d9_split d9_model_split(const struct d9_model *m, d9_u32 thread, const struct d9_poll *p)
+{
+	d9_u64 dur = p->t1 - p->t0;
+	struct d9_split s = {.blocked = blocked_in(m, thread, p), .on_cpu = D9_NOT_KNOWN, .runnable = D9_NOT_KNOWN,
+			     .unexplained = D9_NOT_KNOWN};
+	if (s.blocked > dur)
+		s.blocked = dur;
+	d9_u64 rest = dur - s.blocked;
+	struct bound a, b;
+	if (!cpu_at(m, thread, p->t0, &a) || !cpu_at(m, thread, p->t1, &b))
+		return s;
+	d9_u64 least = b.least > a.most ? b.least - a.most : 0, most = b.most > a.least ? b.most - a.least : 0;
+	s.on_cpu_least = least < dur ? least : dur;
+	most = most < rest ? most : rest;
+	least = least < most ? least : most;
+	if (most - least > dur / 8 + 1000000)
+		return s;
+	s.on_cpu = least + (most - least) / 2;
+	d9_u64 off = rest - s.on_cpu, delay, window;
+	if (d9_model_run_delay(m, thread, p->t0, p->t1, &delay, &window))
+		s.runnable = delay < off ? delay : off;
+	s.unexplained = off - (s.runnable == D9_NOT_KNOWN ? 0 : s.runnable);
+	return s;
+}
+
+d9_u32 d9_model_busiest_span(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1, d9_u64 *ret_overlap)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	d9_u32 best = D9_NO_INDEX;
+	*ret_overlap = 0;
+	for (d9_u32 i = d9_model_first_span(m, thread, t0); i < th->spans.n; i++) {
+		const struct d9_span *s = &th->spans.v[i];
+		if (s->flags & D9_SPAN_NESTED)
+			continue;
+		if (s->t0 >= t1)
+			break;
+		d9_u64 o = d9_overlap(s->t0, s->t1, t0, t1);
+		if (!(s->flags & D9_SPAN_PARK) && o > *ret_overlap) {
+			*ret_overlap = o;
+			best = i;
+		}
+	}
+	return best;
+}

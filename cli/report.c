@@ -1,0 +1,160 @@
+#include "report.h"
+
+#include <time.h>
+
+/* ---- calls -------------------------------------------------------------------------------------------- */
+
+static void add_thread_calls(const struct d9_trace *t, const struct d9_trace_thread *th, struct d9_call_row *rows)
+{
+	for (size_t i = 0; i < th->spans.n; i++) {
+		const struct d9_span *s = &th->spans.v[i];
+		struct d9_call_row *r = &rows[s->hook];
+		d9_u64 dur = d9_span_dur(s);
+		r->count++;
+		r->total += dur;
+		r->max = dur > r->max ? dur : r->max;
+		r->errors += s->result < 0;
+	}
+	bool whole = t->from == t->t_begin && t->to == t->t_end;
+	for (size_t i = 0; i < th->calls.n && whole; i++) { /* these are sums since the thread began */
+		const struct d9_calls *c = &th->calls.v[i];
+		struct d9_call_row *r = &rows[c->hook];
+		r->count += c->count;
+		r->total += c->total_ns;
+		r->max = c->max_ns > r->max ? c->max_ns : r->max;
+		r->errors += c->errors;
+	}
+}
+
+static int longest_total(const void *a, const void *b)
+{
+	const struct d9_call_row *x = a, *y = b;
+	if (x->total != y->total)
+		return x->total > y->total ? -1 : 1;
+	return x->hook < y->hook ? -1 : x->hook > y->hook;
+}
+
+static void gather_calls(struct d9_report *r)
+{
+	const struct d9_trace *t = r->m->t;
+	struct d9_call_row *rows = d9_must_alloc(t->hooks.n + 1, sizeof(*rows));
+	for (size_t i = 0; i < t->threads.n; i++)
+		if (t->threads.v[i].shown)
+			add_thread_calls(t, &t->threads.v[i], rows);
+	for (d9_u32 i = 0; i < t->hooks.n; i++) {
+		rows[i].hook = i;
+		if (rows[i].count)
+			d9_vec_push(&r->calls, rows[i]);
+	}
+	if (r->calls.n)
+		qsort(r->calls.v, r->calls.n, sizeof(*r->calls.v), longest_total);
+	free(rows);
+}
+
+/* ---- descriptors, waits, losses --------------------------------------------------------------------- */
+
+static void gather_spans(struct d9_report *r)
+{
+	const struct d9_trace *t = r->m->t;
+	d9_i32 fd_max = -1;
+	for (d9_u32 i = 0; i < t->threads.n; i++) {
+		const struct d9_trace_thread *th = &t->threads.v[i];
+		for (d9_u32 k = 0; k < th->spans.n && th->shown; k++) {
+			const struct d9_span *s = &th->spans.v[k];
+			fd_max = s->fd > fd_max ? s->fd : fd_max;
+			if (!(s->flags & (D9_SPAN_PARK | D9_SPAN_NESTED)))
+				d9_hist_add(&r->waits, d9_span_dur(s));
+			if (s->kind != D9_FAMILY_socket && s->kind != D9_FAMILY_accept && s->kind != D9_FAMILY_open)
+				continue;
+			fd_max = s->result > fd_max ? s->result : fd_max;
+			if (d9_is_fd_table_growth(s))
+				d9_vec_push(&r->growth, (struct d9_growth){i, k});
+		}
+		for (size_t k = 0; k < th->gaps.n; k++)
+			r->dropped += th->gaps.v[k].events;
+	}
+	r->fd_max = fd_max < 0 ? D9_NOT_KNOWN : (d9_u64)fd_max;
+}
+
+static void add_unseen(struct d9_report *r, const char *what, const char *detail)
+{
+	struct d9_unseen u = {.what = what};
+	snprintf(u.detail, sizeof(u.detail), "%s", detail);
+	d9_vec_push(&r->unseen, u);
+}
+
+/* What the recorder itself said that it could not see, and what no part of this recording measured. */
+static void gather_unseen(struct d9_report *r)
+{
+	const struct d9_trace *t = r->m->t;
+	for (size_t i = 0; i < t->infos.n; i++) {
+		if (!strncmp(t->infos.v[i], "warning=", 8))
+			add_unseen(r, "warning", t->infos.v[i] + 8);
+		if (!strncmp(t->infos.v[i], "unseen=", 7))
+			add_unseen(r, "calls", t->infos.v[i] + 7);
+	}
+	bool cpu = false, delay = false;
+	for (size_t i = 0; i < t->threads.n; i++)
+		for (size_t k = 0; k < t->threads.v[i].cpu.n && !delay; k++) {
+			cpu = true;
+			delay |= t->threads.v[i].cpu.v[k].delay != D9_NOT_KNOWN;
+		}
+	if (!cpu)
+		add_unseen(r, "cpu-time", "no thread's CPU clock was read: a long poll cannot be told from a thread without a CPU");
+	else if (!delay)
+		add_unseen(r, "run-queue", "time runnable without a CPU was not measured");
+	for (size_t i = 0; i < t->procs.n; i++)
+		if (t->procs.v[i].flags & 1)
+			add_unseen(r, "seccomp", "a process ran under seccomp: its memory was not extended");
+	if (t->unknown_events)
+		add_unseen(r, "events", "the recorder is newer than this d9: some kinds of events were passed over");
+}
+
+void d9_report_make(struct d9_model *m, size_t top, struct d9_report *ret)
+{
+	*ret = (struct d9_report){.m = m, .top = top, .n_worst = top};
+	d9_findings_make(m, &ret->findings);
+	d9_hist_all(m, ret->hists);
+	ret->worst = d9_show_longest(m, D9_N_KINDS, 0, &ret->n_worst);
+	gather_calls(ret);
+	gather_spans(ret);
+	gather_unseen(ret);
+}
+
+void d9_report_free(struct d9_report *r)
+{
+	d9_findings_free(&r->findings);
+	for (unsigned i = 0; i < D9_N_KINDS; i++)
+		d9_hist_free(&r->hists[i]);
+	d9_hist_free(&r->waits);
+	free(r->worst);
+	d9_vec_free(&r->calls);
+	d9_vec_free(&r->growth);
+	d9_vec_free(&r->unseen);
+}
+
+/* ---- words ---------------------------------------------------------------------------------------------- */
+
+const char *d9_report_start(const struct d9_trace *t, char buf[40])
+{
+	time_t s = (time_t)(t->start_real / 1000000000);
+	struct tm tm;
+	gmtime_r(&s, &tm);
+	size_t n = strftime(buf, 40, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(buf + n, 40 - n, ".%06lluZ", (unsigned long long)(t->start_real % 1000000000 / 1000));
+	return buf;
+}
+
+const char *d9_report_end(const struct d9_trace *t, const struct d9_trace_proc *p, char buf[24], d9_u64 *ret_code)
+{
+	static const char *const names[] = {"unknown", "exit", "_exit", "signal", "exec", "unknown"};
+	*ret_code = D9_NOT_KNOWN;
+	if (!p->end_how)
+		return t->families.v[p->family].live ? "running" : "unknown";
+	if (p->end_how == 1 || p->end_how == 2)
+		*ret_code = (d9_u64)(d9_u32)p->end_code;
+	if (p->end_how != 3)
+		return names[p->end_how < 6 ? p->end_how : 0];
+	snprintf(buf, 24, "signal:%d", p->end_code);
+	return buf;
+}

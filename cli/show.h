@@ -1,0 +1,64 @@
+/* How spans, stacks, threads and histograms are written, in JSON and for people: shared by the commands. */
+#ifndef D9_CLI_SHOW_H
+#define D9_CLI_SHOW_H
+#include "hist.h"
+#include "json.h"
+#include "model.h"
+
+/* Anything that the contract calls a span. */
+struct d9_ref {
+	d9_u32 thread;
+	enum d9_ref_what { D9_REF_SPAN, D9_REF_PARK, D9_REF_POLL, D9_REF_PENDING } what;
+	d9_u32 index;
+};
+struct d9_ref_info {
+	d9_u64 t0, t1, object;
+	d9_i32 fd;
+	d9_i64 result;
+	d9_u32 kind, hook, site; /* hook, site: D9_NO_INDEX = none */
+	bool ended, has_result;
+	const struct d9_bytes *stack;
+};
+struct d9_ref_info d9_ref_info(const struct d9_model *m, struct d9_ref ref);
+
+/* ---- stacks ---- */
+#define D9_SHOW_FRAMES 128
+struct d9_stack {
+	d9_u32 proc, n;
+	struct d9_frame frames[D9_SHOW_FRAMES];
+};
+/* Names the frames; with no stack, the caller at `ra` alone (0 = nothing). */
+void d9_show_resolve(struct d9_trace *t, d9_u32 proc, const struct d9_bytes *stack, d9_u64 ra, struct d9_stack *ret);
+const struct d9_bytes *d9_show_span_stack(const struct d9_trace *t, const struct d9_span *s);
+void d9_show_stack_json(struct d9_json *j, const char *key, struct d9_trace *t, d9_u32 proc, const struct d9_bytes *stack);
+void d9_show_frames_json(struct d9_json *j, const char *key, const struct d9_stack *s);
+/* The first frames that are the program's own: "user < handle < main". Returns buf; "" if there are none. */
+const char *d9_show_headline(const struct d9_stack *s, unsigned max, char *buf, size_t n);
+/* One frame for people, without a newline. */
+const char *d9_show_frame(const struct d9_frame *f, char *buf, size_t n);
+
+/* ---- spans ---- */
+void d9_show_object_json(struct d9_json *j, d9_u64 object, d9_i32 fd);
+void d9_show_span_json(struct d9_json *j, const char *key, const struct d9_model *m, struct d9_ref ref);
+/* A line for people: when, who, what, how long, where. */
+void d9_show_span_text(FILE *f, const struct d9_model *m, struct d9_ref ref);
+/* The longest first; *ret_n in: how many at most, out: how many. kind D9_N_KINDS: every hooked call away from home, and poll spans. */
+struct d9_ref *d9_show_longest(const struct d9_model *m, d9_u32 kind, d9_u64 longer_ns, size_t *ret_n);
+
+/* ---- histograms ---- */
+void d9_show_hist_json(struct d9_json *j, const struct d9_hist *h, d9_u32 kind);
+
+/* ---- locks ---- */
+void d9_show_locks_json(struct d9_json *j, const struct d9_model *m);
+/* Locks to show, worst first; to be freed. */
+const struct d9_lock **d9_show_locks(const struct d9_model *m, size_t *ret_n);
+const char *d9_show_known_by(enum d9_known_by by);
+
+/* ---- words ---- */
+bool d9_show_colour(FILE *f);
+/* "worker 3 (tokio-runtime-w, 1234)" */
+const char *d9_show_thread(const struct d9_model *m, d9_u32 thread, char *buf, size_t n);
+d9_i32 d9_show_pid(const struct d9_model *m, d9_u32 thread);
+d9_i32 d9_show_tid(const struct d9_model *m, d9_u32 thread);
+
+#endif

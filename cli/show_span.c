@@ -1,0 +1,263 @@
+/* Spans: finished calls, parks, polls and calls that have not ended, in one form. */
+#include "show.h"
+
+#include <unistd.h>
+
+struct d9_ref_info d9_ref_info(const struct d9_model *m, struct d9_ref ref)
+{
+	const struct d9_trace *t = m->t;
+	const struct d9_trace_thread *th = &t->threads.v[ref.thread];
+	const struct d9_model_thread *mt = &m->threads[ref.thread];
+	struct d9_ref_info r = {.fd = -1, .hook = D9_NO_INDEX, .site = D9_NO_INDEX, .ended = true};
+	if (ref.what == D9_REF_POLL) {
+		const struct d9_poll *p = &mt->polls.v[ref.index];
+		r.t0 = p->t0, r.t1 = p->t1, r.kind = D9_KIND_POLL_SPAN, r.ended = p->ended;
+		return r;
+	}
+	if (ref.what == D9_REF_PENDING) {
+		const struct d9_pending *p = &th->pending;
+		r.t0 = p->since, r.t1 = p->t, r.object = p->object, r.fd = p->fd, r.site = p->site, r.ended = false;
+		r.stack = &t->sites.v[p->site].stack;
+	} else if (ref.what == D9_REF_PARK && mt->parks.v[ref.index].site == D9_NO_INDEX) {
+		const struct d9_park *p = &mt->parks.v[ref.index];
+		r.t0 = p->t0, r.t1 = p->t1, r.kind = D9_KIND_PARK;
+		return r;
+	} else {
+		bool park = ref.what == D9_REF_PARK;
+		const struct d9_span *s = &th->spans.v[park ? mt->parks.v[ref.index].span : ref.index];
+		r.t0 = park ? mt->parks.v[ref.index].t0 : s->t0;
+		r.t1 = s->t1, r.object = s->object, r.fd = s->fd, r.site = s->site, r.result = s->result, r.has_result = true;
+		r.stack = d9_show_span_stack(t, s);
+	}
+	r.hook = t->sites.v[r.site].hook;
+	r.kind = ref.what == D9_REF_PARK ? D9_KIND_PARK : t->sites.v[r.site].kind;
+	return r;
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------- */
+
+void d9_show_object_json(struct d9_json *j, d9_u64 object, d9_i32 fd)
+{
+	if (object)
+		d9_json_addr(j, "object", object);
+	else
+		d9_json_null(j, "object");
+	if (fd >= 0 && !object)
+		d9_json_i64(j, "fd", fd);
+	else
+		d9_json_null(j, "fd");
+}
+
+static void inside_json(struct d9_json *j, const struct d9_model *m, d9_u32 thread, const struct d9_poll *p)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	d9_json_array(j, "inside");
+	for (d9_u32 i = p ? p->first : 0; p && i < p->first + p->n && i < th->spans.n; i++) {
+		const struct d9_span *s = &th->spans.v[i];
+		if (s->flags & (D9_SPAN_NESTED | D9_SPAN_PARK))
+			continue;
+		d9_json_object(j, NULL);
+		d9_json_str(j, "hook", m->t->hooks.v[s->hook].name);
+		d9_json_u64(j, "t_ns", s->t0);
+		d9_json_u64(j, "dur_ns", d9_span_dur(s));
+		d9_show_object_json(j, s->object, s->fd);
+		d9_json_end_object(j);
+	}
+	d9_json_end_array(j);
+}
+
+static void split_json(struct d9_json *j, const struct d9_model *m, struct d9_ref ref, const struct d9_ref_info *r)
+{
+	struct d9_split s = {.on_cpu = D9_NOT_KNOWN, .runnable = D9_NOT_KNOWN, .unexplained = D9_NOT_KNOWN};
+	if (ref.what == D9_REF_POLL)
+		s = d9_model_split(m, ref.thread, &m->threads[ref.thread].polls.v[ref.index]);
+	else
+		s.blocked = r->t1 - r->t0;
+	d9_json_known(j, "on_cpu_ns", s.on_cpu);
+	d9_json_known(j, "runnable_ns", s.runnable);
+	d9_json_u64(j, "blocked_ns", s.blocked);
+	d9_json_known(j, "unexplained_ns", s.unexplained);
+}
+
+static void task_json(struct d9_json *j, const struct d9_model *m, struct d9_ref ref)
+{
+	const struct d9_poll *p = ref.what == D9_REF_POLL ? &m->threads[ref.thread].polls.v[ref.index] : NULL;
+	if (p && p->rt && m->t->threads.v[ref.thread].rt.v[p->rt - 1].task)
+		d9_json_u64(j, "task", m->t->threads.v[ref.thread].rt.v[p->rt - 1].task);
+	else
+		d9_json_null(j, "task");
+}
+
+void d9_show_span_json(struct d9_json *j, const char *key, const struct d9_model *m, struct d9_ref ref)
+{
+	struct d9_ref_info r = d9_ref_info(m, ref);
+	d9_json_object(j, key);
+	d9_json_i64(j, "pid", d9_show_pid(m, ref.thread));
+	d9_json_i64(j, "tid", d9_show_tid(m, ref.thread));
+	d9_json_str(j, "kind", d9_kind_name(r.kind));
+	d9_json_str(j, "hook", r.hook == D9_NO_INDEX ? NULL : m->t->hooks.v[r.hook].name);
+	d9_json_u64(j, "t_ns", r.t0);
+	d9_json_u64(j, "dur_ns", r.t1 - r.t0);
+	d9_json_bool(j, "ended", r.ended);
+	d9_show_object_json(j, r.object, r.fd);
+	if (r.has_result)
+		d9_json_i64(j, "result", r.result);
+	else
+		d9_json_null(j, "result");
+	struct d9_stack *s = d9_must_alloc(1, sizeof(*s));
+	d9_show_resolve(m->t, m->t->threads.v[ref.thread].proc, r.stack, r.site == D9_NO_INDEX ? 0 : m->t->sites.v[r.site].ra, s);
+	d9_show_frames_json(j, "stack", s);
+	free(s);
+	task_json(j, m, ref);
+	split_json(j, m, ref, &r);
+	inside_json(j, m, ref.thread, ref.what == D9_REF_POLL ? &m->threads[ref.thread].polls.v[ref.index] : NULL);
+	d9_json_end_object(j);
+}
+
+/* ---- text ------------------------------------------------------------------------------------------ */
+
+bool d9_show_colour(FILE *f)
+{
+	const char *no = getenv("NO_COLOR");
+	return isatty(fileno(f)) && !(no && *no);
+}
+
+d9_i32 d9_show_pid(const struct d9_model *m, d9_u32 thread)
+{
+	d9_u32 proc = m->t->threads.v[thread].proc;
+	return proc == D9_NO_INDEX ? 0 : m->t->procs.v[proc].pid;
+}
+
+d9_i32 d9_show_tid(const struct d9_model *m, d9_u32 thread) { return m->t->threads.v[thread].tid; }
+
+const char *d9_show_thread(const struct d9_model *m, d9_u32 thread, char *buf, size_t n)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	const struct d9_model_thread *mt = &m->threads[thread];
+	if (mt->role == D9_ROLE_WORKER && th->role == 1)
+		snprintf(buf, n, "event loop of %s (%d)", *th->name ? th->name : "main", th->tid);
+	else if (mt->role == D9_ROLE_WORKER)
+		snprintf(buf, n, "worker %u, %s (%d)", mt->worker, th->name, th->tid);
+	else
+		snprintf(buf, n, "%s (%d)", *th->name ? th->name : "thread", th->tid);
+	return buf;
+}
+
+static void what_text(FILE *f, const struct d9_model *m, const struct d9_ref_info *r)
+{
+	char what[96];
+	int n = snprintf(what, sizeof(what), "%s", r->hook == D9_NO_INDEX ? d9_kind_name(r->kind) : m->t->hooks.v[r->hook].name);
+	if (r->object)
+		snprintf(what + n, sizeof(what) - (size_t)n, " 0x%llx", (unsigned long long)r->object);
+	else if (r->fd >= 0)
+		snprintf(what + n, sizeof(what) - (size_t)n, " fd %d", r->fd);
+	fprintf(f, " %-30s", what);
+}
+
+void d9_show_span_text(FILE *f, const struct d9_model *m, struct d9_ref ref)
+{
+	struct d9_ref_info r = d9_ref_info(m, ref);
+	char dur[32], where[160];
+	d9_u64 us = (r.t0 - m->t->t_begin) / 1000;
+	fprintf(f, "  %9s%c %5llu.%06llu s %8d %-15.15s", d9_format_duration(r.t1 - r.t0, dur), r.ended ? ' ' : '+',
+		(unsigned long long)(us / 1000000), (unsigned long long)(us % 1000000), d9_show_tid(m, ref.thread),
+		m->t->threads.v[ref.thread].name);
+	what_text(f, m, &r);
+	struct d9_stack *s = d9_must_alloc(1, sizeof(*s));
+	d9_show_resolve(m->t, m->t->threads.v[ref.thread].proc, r.stack, r.site == D9_NO_INDEX ? 0 : m->t->sites.v[r.site].ra, s);
+	fprintf(f, " %s\n", d9_show_headline(s, 2, where, sizeof(where)));
+	free(s);
+}
+
+/* ---- the longest ------------------------------------------------------------------------------------ */
+
+struct ranked {
+	struct d9_ref ref;
+	d9_u64 dur;
+};
+/* A heap with the shortest on top. */
+struct ranking {
+	struct ranked *v;
+	size_t n, max, cap;
+	d9_u64 longer;
+};
+
+static void sift(struct ranking *h, size_t i)
+{
+	for (size_t c; (c = 2 * i + 1) < h->n; i = c) {
+		c += c + 1 < h->n && h->v[c + 1].dur < h->v[c].dur;
+		if (h->v[i].dur <= h->v[c].dur)
+			return;
+		struct ranked swap = h->v[i];
+		h->v[i] = h->v[c];
+		h->v[c] = swap;
+	}
+}
+
+static void offer(struct ranking *h, d9_u64 dur, struct d9_ref ref)
+{
+	if (dur < h->longer || !h->max || (h->n == h->max && dur <= h->v[0].dur))
+		return;
+	if (h->n == h->max) {
+		h->v[0] = (struct ranked){ref, dur};
+		sift(h, 0);
+		return;
+	}
+	if (h->n == h->cap) {
+		h->cap = h->cap ? h->cap * 2 : 64;
+		h->v = d9_must_resize(h->v, h->cap, sizeof(*h->v));
+	}
+	size_t i = h->n++;
+	for (; i && h->v[(i - 1) / 2].dur > dur; i = (i - 1) / 2)
+		h->v[i] = h->v[(i - 1) / 2];
+	h->v[i] = (struct ranked){ref, dur};
+}
+
+static void offer_thread(struct ranking *h, const struct d9_model *m, d9_u32 i, d9_u32 kind)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[i];
+	const struct d9_model_thread *mt = &m->threads[i];
+	bool all = kind == D9_N_KINDS;
+	if (kind == D9_KIND_PARK)
+		for (d9_u32 k = 0; k < mt->parks.n; k++)
+			offer(h, mt->parks.v[k].t1 - mt->parks.v[k].t0, (struct d9_ref){i, D9_REF_PARK, k});
+	if ((all || kind == D9_KIND_POLL_SPAN) && mt->role == D9_ROLE_WORKER)
+		for (d9_u32 k = 0; k < mt->polls.n; k++)
+			offer(h, mt->polls.v[k].t1 - mt->polls.v[k].t0, (struct d9_ref){i, D9_REF_POLL, k});
+	for (d9_u32 k = 0; k < th->spans.n; k++) {
+		const struct d9_span *s = &th->spans.v[k];
+		if (all ? !(s->flags & (D9_SPAN_PARK | D9_SPAN_NESTED)) : s->kind == kind)
+			offer(h, d9_span_dur(s), (struct d9_ref){i, D9_REF_SPAN, k});
+	}
+	if (!th->pending.unfinished)
+		return;
+	bool parked = d9_model_pending_parks(m, i);
+	if (all ? !parked : m->t->sites.v[th->pending.site].kind == kind || (kind == D9_KIND_PARK && parked))
+		offer(h, th->pending.t - th->pending.since, (struct d9_ref){i, D9_REF_PENDING, 0});
+}
+
+static int longest_first(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+	if (x->dur != y->dur)
+		return x->dur > y->dur ? -1 : 1;
+	if (x->ref.thread != y->ref.thread)
+		return x->ref.thread < y->ref.thread ? -1 : 1;
+	return x->ref.index < y->ref.index ? -1 : x->ref.index > y->ref.index;
+}
+
+struct d9_ref *d9_show_longest(const struct d9_model *m, d9_u32 kind, d9_u64 longer_ns, size_t *ret_n)
+{
+	struct ranking h = {.max = *ret_n, .longer = longer_ns};
+	for (d9_u32 i = 0; i < m->t->threads.n; i++)
+		if (m->t->threads.v[i].shown && m->threads[i].role != D9_ROLE_RECORDER)
+			offer_thread(&h, m, i, kind);
+	if (h.n)
+		qsort(h.v, h.n, sizeof(*h.v), longest_first);
+	struct d9_ref *refs = d9_must_alloc(h.n + 1, sizeof(*refs));
+	for (size_t i = 0; i < h.n; i++)
+		refs[i] = h.v[i].ref;
+	*ret_n = h.n;
+	free(h.v);
+	return refs;
+}

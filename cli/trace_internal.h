@@ -1,0 +1,54 @@
+/* What the files of the trace share among themselves. */
+#ifndef D9_CLI_TRACE_INTERNAL_H
+#define D9_CLI_TRACE_INTERNAL_H
+#include "map.h"
+#include "trace.h"
+
+/* ---- trace_clock.c ---- */
+void d9_clock_add(struct d9_clock_map *m, d9_u64 tsc, d9_u64 mono, d9_u64 real);
+/* Sorts the points and drops those that contradict the order; call before conversions. */
+void d9_clock_finish(struct d9_clock_map *m);
+/* cursor: the caller's, kept between calls for moments that go up; 0 at first. */
+d9_u64 d9_clock_to_mono(const struct d9_clock_map *m, d9_u64 tsc, size_t *cursor);
+d9_u64 d9_clock_mono_to_real(const struct d9_clock_map *m, d9_u64 mono_ns);
+
+/* ---- trace_find.c ---- */
+struct d9_folder {
+	char *path; /* of the folder, or of the one file */
+	char *name;
+	bool is_file;
+	D9_VEC(char *) segments; /* names, in order */
+	bool has_arena;
+};
+struct d9_selection {
+	char *session; /* the root's folder name */
+	D9_VEC(struct d9_folder) folders;
+};
+/* Finds the folders of the session that was asked for.  0, or enum d9_exit, told. */
+int d9_find_session(const struct d9_read_opts *opts, struct d9_selection *ret);
+void d9_selection_free(struct d9_selection *s);
+
+/* ---- trace_load.c ---- */
+struct d9_loader;
+struct d9_loader *d9_loader_new(struct d9_trace *t);
+void d9_loader_free(struct d9_loader *l);
+/* Decodes a folder into the trace as a new family.  0, or -errno if nothing of it could be read. */
+int d9_load_folder(struct d9_loader *l, const struct d9_folder *folder);
+/* After the last folder: times to ns, orders, ends of threads and calls. */
+void d9_load_finish(struct d9_loader *l);
+
+/* ---- arena_input.c ---- */
+typedef d9_u32 d9_drained_fn(void *ctx, d9_u32 thread, d9_u32 serial);
+/*
+ * Makes a segment in memory of what an arena holds and the segments do not have yet.  path: the folder's `arena`
+ * link.  0 and *ret to be freed; -ENOENT if there is none (drained and gone meanwhile: nothing is lost);
+ * else -errno with a sentence.
+ */
+int d9_arena_input(const char *path, d9_drained_fn *drained, void *ctx, void **ret, size_t *ret_n, char *err, size_t n_err);
+
+/* ---- trace.c ---- */
+void *d9_bump(struct d9_trace *t, size_t n); /* lives as long as the trace; 8-aligned */
+const char *d9_bump_str(struct d9_trace *t, const void *s, size_t n);
+void d9_trace_warn(struct d9_trace *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

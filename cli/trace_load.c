@@ -1,0 +1,662 @@
+/*
+ * Segments to arrays.  Each folder is one family: its ids (threads, processes, sites, hooks) become
+ * indices of the session as they are met.  While segments are being read times stay raw (cycles of the
+ * family's clock); d9_load_finish turns them into ns when all readings of the clock are known.
+ */
+#include "trace_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+struct d9_loader {
+	struct d9_trace *t;
+	d9_u32 family;
+	struct d9_map threads, procs, modules; /* ids of this family -> indices */
+	struct d9_map hook_names;                            /* hash of family and name -> index, over the session */
+	struct d9_map drained;                               /* thread, serial -> bytes in segments */
+	d9_u32 last_id, last_index;                          /* thread of the run before */
+};
+
+struct d9_loader *d9_loader_new(struct d9_trace *t)
+{
+	struct d9_loader *l = d9_must_alloc(1, sizeof(*l));
+	l->t = t;
+	return l;
+}
+
+static void forget_family(struct d9_loader *l)
+{
+	d9_map_free(&l->threads);
+	d9_map_free(&l->procs);
+	d9_map_free(&l->modules);
+	d9_map_free(&l->drained);
+	l->last_id = l->last_index = D9_NO_INDEX;
+}
+
+void d9_loader_free(struct d9_loader *l)
+{
+	if (!l)
+		return;
+	forget_family(l);
+	d9_map_free(&l->hook_names);
+	free(l);
+}
+
+static d9_u64 raw(d9_u32 clock, d9_u64 ticks)
+{
+	return ticks << (clock & 63);
+}
+
+/* ---- ids to indices ---------------------------------------------------------------------------- */
+
+static d9_u32 proc_index(struct d9_loader *l, d9_u32 id)
+{
+	d9_u32 i = id == D9_NO_INDEX ? D9_NO_INDEX : d9_map_get(&l->procs, id);
+	if (i != D9_NO_INDEX || id == D9_NO_INDEX)
+		return i;
+	d9_vec_push(&l->t->procs, (struct d9_trace_proc){.id = id, .family = l->family, .parent = D9_NO_INDEX, .exe = ""});
+	i = (d9_u32)l->t->procs.n - 1;
+	d9_map_put(&l->procs, id, i);
+	return i;
+}
+
+static d9_u32 thread_index(struct d9_loader *l, d9_u32 id)
+{
+	if (id == l->last_id && l->last_index != D9_NO_INDEX)
+		return l->last_index;
+	d9_u32 i = d9_map_get(&l->threads, id);
+	if (i == D9_NO_INDEX) {
+		d9_vec_push(&l->t->threads, (struct d9_trace_thread){.id = id, .family = l->family, .proc = D9_NO_INDEX,
+								     .name = id == D9_THREAD_NONE ? "(recorder)" : "",
+								     .role = id == D9_THREAD_NONE ? 2 : 0});
+		i = (d9_u32)l->t->threads.n - 1;
+		d9_map_put(&l->threads, id, i);
+	}
+	l->last_id = id;
+	l->last_index = i;
+	return i;
+}
+
+/* Valid until the next thread is met. */
+static struct d9_trace_thread *thread_at(struct d9_loader *l, d9_u32 id)
+{
+	d9_u32 i = thread_index(l, id);
+	return &l->t->threads.v[i];
+}
+
+static d9_u32 hook_named(struct d9_loader *l, const char *family, const char *name, d9_u32 flags)
+{
+	d9_u64 key = 1469598103934665603ull;
+	for (const char *p = family; *p; p++)
+		key = (key ^ (unsigned char)*p) * 1099511628211ull;
+	for (const char *p = name; *p; p++)
+		key = (key ^ (unsigned char)*p ^ 0x100) * 1099511628211ull;
+	d9_u32 i = d9_map_get(&l->hook_names, key);
+	if (i != D9_NO_INDEX)
+		return i;
+	int kind = d9_kind_find(family);
+	d9_vec_push(&l->t->hooks,
+		    (struct d9_trace_hook){.name = d9_bump_str(l->t, name, strlen(name)),
+					   .kind = kind < 0 || kind >= D9_N_FAMILIES ? D9_KIND_OTHER : (d9_u32)kind,
+					   .flags = flags});
+	i = (d9_u32)l->t->hooks.n - 1;
+	d9_map_put(&l->hook_names, key, i);
+	return i;
+}
+
+static d9_u32 hook_index(struct d9_loader *l, d9_u32 id)
+{
+	d9_u32 i = d9_map_get(&l->t->families.v[l->family].hooks, id);
+	if (i != D9_NO_INDEX)
+		return i;
+	char name[24];
+	snprintf(name, sizeof(name), "hook %u", id);
+	i = hook_named(l, "other", name, 0);
+	d9_map_put(&l->t->families.v[l->family].hooks, id, i);
+	return i;
+}
+
+/* A number below D9_SITE_FIRST is a hook whose caller is not known. */
+static d9_u32 site_index(struct d9_loader *l, d9_u32 id)
+{
+	d9_u32 i = d9_map_get(&l->t->families.v[l->family].sites, id);
+	if (i != D9_NO_INDEX)
+		return i;
+	d9_u32 hook = hook_index(l, id < D9_SITE_FIRST ? id : 0);
+	d9_vec_push(&l->t->sites,
+		    (struct d9_trace_site){.hook = hook, .proc = D9_NO_INDEX, .kind = l->t->hooks.v[hook].kind});
+	i = (d9_u32)l->t->sites.n - 1;
+	d9_map_put(&l->t->families.v[l->family].sites, id, i);
+	return i;
+}
+
+/* ---- META ---------------------------------------------------------------------------------------- */
+
+static const char *tail_str(struct d9_loader *l, const struct d9_bytes *b, size_t *n)
+{
+	*n = b->n;
+	return d9_bump_str(l->t, b->p, b->n);
+}
+
+static void take_proc(struct d9_loader *l, const struct d9_segr_event *ev)
+{
+	const struct d9_ev_proc *e = (const void *)ev->rec;
+	d9_u32 i = proc_index(l, e->id);
+	if (l->t->procs.v[i].generation && e->generation && l->t->procs.v[i].generation != e->generation) {
+		/* the place in the table has a new tenant */
+		d9_vec_push(&l->t->procs, (struct d9_trace_proc){.id = e->id, .family = l->family, .exe = ""});
+		i = (d9_u32)l->t->procs.n - 1;
+		d9_map_put(&l->procs, e->id, i);
+	}
+	d9_u32 parent = proc_index(l, e->parent);
+	struct d9_trace_proc *p = &l->t->procs.v[i];
+	bool first = !p->generation && !p->pid;
+	p->generation = e->generation;
+	p->start = e->start;
+	p->born = raw(ev->clock, e->born);
+	p->parent = parent == i ? D9_NO_INDEX : parent;
+	p->pid = e->pid;
+	p->ppid = e->ppid;
+	p->uid = e->uid;
+	p->flags = e->flags;
+	if (first || ev->tail.n > p->exe_bytes)
+		p->exe = tail_str(l, &ev->tail, &p->exe_bytes);
+}
+
+static void take_thread(struct d9_loader *l, const struct d9_segr_event *ev)
+{
+	const struct d9_ev_thread *e = (const void *)ev->rec;
+	d9_u32 proc = proc_index(l, e->proc);
+	struct d9_trace_thread *t = thread_at(l, e->id);
+	t->proc = proc;
+	t->tid = e->tid;
+	t->role = e->role;
+	t->born = raw(ev->clock, e->born);
+	size_t n;
+	if (strncmp(t->name, (const char *)ev->tail.p, ev->tail.n) != 0 || strlen(t->name) != ev->tail.n)
+		t->name = tail_str(l, &ev->tail, &n);
+}
+
+static void take_module(struct d9_loader *l, const struct d9_segr_event *ev)
+{
+	const struct d9_ev_module *e = (const void *)ev->rec;
+	d9_u32 proc = proc_index(l, e->proc), i = d9_map_get(&l->modules, e->id);
+	if (i == D9_NO_INDEX) {
+		size_t n;
+		const char *id = tail_str(l, &ev->tail, &n), *path = id + strlen(id) + (strlen(id) < n);
+		d9_vec_push(&l->t->modules,
+			    (struct d9_trace_module){.map = {e->start, e->end, e->offset, path, id}, .id = e->id,
+						     .family = l->family, .proc = proc, .from = raw(ev->clock, e->from)});
+		i = (d9_u32)l->t->modules.n - 1;
+		d9_map_put(&l->modules, e->id, i);
+	}
+	l->t->modules.v[i].until = e->until ? raw(ev->clock, e->until) : 0;
+}
+
+static void take_hook(struct d9_loader *l, const struct d9_segr_event *ev)
+{
+	const struct d9_ev_hook *e = (const void *)ev->rec;
+	if (d9_map_get(&l->t->families.v[l->family].hooks, e->id) != D9_NO_INDEX)
+		return;
+	size_t n;
+	const char *family = tail_str(l, &ev->tail, &n), *name = family + strlen(family) + (strlen(family) < n);
+	d9_map_put(&l->t->families.v[l->family].hooks, e->id, hook_named(l, family, name, e->flags));
+}
+
+static void take_site(struct d9_loader *l, const struct d9_segr_event *ev)
+{
+	const struct d9_ev_site *e = (const void *)ev->rec;
+	d9_u32 hook = hook_index(l, e->hook), proc = proc_index(l, e->proc), i = site_index(l, e->id);
+	struct d9_trace_site *s = &l->t->sites.v[i];
+	*s = (struct d9_trace_site){.ra = e->ra, .hook = hook, .depth = e->depth, .proc = proc,
+				    .kind = l->t->hooks.v[hook].kind, .stack = ev->tail.n ? ev->tail : s->stack};
+}
+
+static void take_info(struct d9_loader *l, const struct d9_segr_event *ev)
+{
+	size_t n;
+	const char *text = tail_str(l, &ev->tail, &n);
+	if (!strncmp(text, "tsc_hz=", 7))
+		l->t->families.v[l->family].clock.hz = strtod(text + 7, NULL);
+	for (size_t i = 0; i < l->t->infos.n; i++)
+		if (!strcmp(l->t->infos.v[i], text))
+			return;
+	d9_vec_push(&l->t->infos, text);
+}
+
+static void take_clock(struct d9_loader *l, const struct d9_segr_event *ev)
+{
+	const struct d9_ev_clock *e = (const void *)ev->rec;
+	d9_clock_add(&l->t->families.v[l->family].clock, e->tsc, e->mono, e->real);
+}
+
+/* ---- events of a thread ----------------------------------------------------------------------- */
+
+static d9_u32 tail_index(struct d9_trace *t, const struct d9_bytes *b)
+{
+	if (!b->n)
+		return 0;
+	d9_vec_push(&t->tails, *b);
+	return (d9_u32)t->tails.n - 1;
+}
+
+static void take_span(struct d9_loader *l, const struct d9_segr_event *ev)
+{
+	const struct d9_ev_span *e = (const void *)ev->rec;
+	d9_u32 site = site_index(l, e->rec.site);
+	const struct d9_trace_site *s = &l->t->sites.v[site];
+	d9_u32 waker = e->waker == D9_THREAD_NONE || !e->waker_t ? D9_NO_INDEX : thread_index(l, e->waker);
+	struct d9_trace_thread *th = thread_at(l, ev->run.thread);
+	d9_vec_room(&th->spans);
+	th->spans.v[th->spans.n++] = (struct d9_span){
+		.t0 = raw(ev->clock, e->dur < e->rec.t ? e->rec.t - e->dur : 0),
+		.t1 = raw(ev->clock, e->rec.t),
+		.object = e->object,
+		.waker_t = waker == D9_NO_INDEX ? 0 : raw(ev->clock, e->waker_t),
+		.result = e->result,
+		.fd = e->fd,
+		.site = site,
+		.waker = waker,
+		.owner = e->owner,
+		.stack = tail_index(l->t, &ev->tail),
+		.hook = (d9_u16)s->hook,
+		.kind = (d9_u8)s->kind,
+	};
+}
+
+static void take_calls(struct d9_loader *l, struct d9_trace_thread *th, const struct d9_segr_event *ev)
+{
+	const struct d9_ev_calls *e = (const void *)ev->rec;
+	d9_u32 hook = hook_index(l, e->hook);
+	struct d9_calls c = {e->count, raw(ev->clock, e->total), raw(ev->clock, e->max), hook, e->errors};
+	for (size_t i = 0; i < th->calls.n; i++)
+		if (th->calls.v[i].hook == hook) {
+			if (c.count >= th->calls.v[i].count)
+				th->calls.v[i] = c;
+			return;
+		}
+	d9_vec_push(&th->calls, c);
+}
+
+static void take_held(struct d9_trace_thread *th, const struct d9_segr_event *ev)
+{
+	const struct d9_ev_held *e = (const void *)ev->rec;
+	struct d9_held_object h = {e->object, raw(ev->clock, e->since), raw(ev->clock, e->rec.t)};
+	for (size_t i = 0; i < th->held.n; i++)
+		if (th->held.v[i].object == h.object) {
+			th->held.v[i] = h;
+			return;
+		}
+	d9_vec_push(&th->held, h);
+}
+
+static void take_rt(struct d9_trace_thread *th, const struct d9_segr_event *ev)
+{
+	struct d9_rt_span s = {.t1 = raw(ev->clock, ev->rec->t), .park = ev->id == D9_EV_park, .outcome = D9_NO_INDEX};
+	d9_u64 dur;
+	if (s.park) {
+		const struct d9_ev_park *e = (const void *)ev->rec;
+		dur = e->dur, s.runtime = e->runtime, s.worker = e->worker;
+	} else {
+		const struct d9_ev_poll *e = (const void *)ev->rec;
+		dur = e->dur, s.runtime = e->runtime, s.worker = e->worker, s.task = e->task, s.outcome = e->outcome;
+	}
+	s.t0 = raw(ev->clock, dur < ev->rec->t ? ev->rec->t - dur : 0);
+	d9_vec_push(&th->rt, s);
+}
+
+static void take_exit(struct d9_loader *l, struct d9_trace_thread *th, const struct d9_segr_event *ev)
+{
+	const struct d9_ev_exit *e = (const void *)ev->rec;
+	d9_u32 proc = th->proc;
+	if (proc == D9_NO_INDEX && l->procs.n == 1)
+		for (size_t i = 0; i < l->procs.cap; i++)
+			if (l->procs.v[i].value != D9_MAP_EMPTY)
+				proc = l->procs.v[i].value;
+	if (proc == D9_NO_INDEX)
+		return;
+	struct d9_trace_proc *p = &l->t->procs.v[proc];
+	if (p->end_how && e->how == 5)
+		return; /* "gone" says less than what the process itself said */
+	p->end_how = e->how;
+	p->end_code = e->code;
+	p->end_t = raw(ev->clock, e->rec.t);
+}
+
+static void keep(struct d9_loader *l, struct d9_trace_thread *th, const struct d9_segr_event *ev)
+{
+	size_t n = d9_events[ev->id].size;
+	struct d9_rec *copy = d9_bump(l->t, n);
+	memcpy(copy, ev->rec, n);
+	d9_vec_push(&th->events, (struct d9_trace_event){.t = raw(ev->clock, ev->rec->t), .rec = copy, .tail = ev->tail,
+							 .clock = ev->clock, .id = ev->id, .seq = (d9_u32)th->events.n});
+}
+
+static void take_other(struct d9_loader *l, struct d9_trace_thread *th, const struct d9_segr_event *ev)
+{
+	const struct d9_rec *rec = ev->rec;
+	switch (ev->id) {
+	case D9_EV_pending: {
+		const struct d9_ev_pending *e = (const void *)rec;
+		th->pending = (struct d9_pending){.t = raw(ev->clock, rec->t), .since = raw(ev->clock, e->since),
+						  .object = e->object, .fd = e->fd, .owner = e->owner,
+						  .site = site_index(l, rec->site)};
+		break;
+	}
+	case D9_EV_cpu: {
+		const struct d9_ev_cpu *e = (const void *)rec;
+		d9_vec_push(&th->cpu, (struct d9_cpu){raw(ev->clock, rec->t), e->run, e->delay});
+		break;
+	}
+	case D9_EV_calls:
+		take_calls(l, th, ev);
+		break;
+	case D9_EV_gap:
+		d9_vec_push(&th->gaps, (struct d9_gap){raw(ev->clock, ((const struct d9_ev_gap *)rec)->since),
+						       raw(ev->clock, rec->t), ((const struct d9_ev_gap *)rec)->events});
+		break;
+	case D9_EV_held:
+		take_held(th, ev);
+		break;
+	case D9_EV_exit:
+		take_exit(l, th, ev);
+		break;
+	case D9_EV_park:
+	case D9_EV_poll:
+		take_rt(th, ev);
+		break;
+	}
+	keep(l, th, ev);
+}
+
+static int take(void *ctx, const struct d9_segr_event *ev)
+{
+	struct d9_loader *l = ctx;
+	switch (ev->id) {
+	case D9_EV_span:
+		take_span(l, ev);
+		return 0;
+	case D9_EV_proc:
+		take_proc(l, ev);
+		return 0;
+	case D9_EV_thread:
+		take_thread(l, ev);
+		return 0;
+	case D9_EV_module:
+		take_module(l, ev);
+		return 0;
+	case D9_EV_hook:
+		take_hook(l, ev);
+		return 0;
+	case D9_EV_site:
+		take_site(l, ev);
+		return 0;
+	case D9_EV_clock:
+		take_clock(l, ev);
+		return 0;
+	case D9_EV_info:
+		take_info(l, ev);
+		return 0;
+	case D9_EV_blob:
+	case D9_EV_custom_type:
+		return 0;
+	default:
+		take_other(l, thread_at(l, ev->run.thread), ev);
+		return 0;
+	}
+}
+
+/* ---- files -------------------------------------------------------------------------------------- */
+
+static int take_run(void *ctx, const struct d9_run *run)
+{
+	struct d9_loader *l = ctx;
+	d9_u64 key = (d9_u64)run->thread << 32 | run->serial;
+	d9_u32 had = d9_map_get(&l->drained, key);
+	if (had == D9_MAP_EMPTY || had < run->end)
+		d9_map_put(&l->drained, key, run->end);
+	return 0;
+}
+
+static d9_u32 drained(void *ctx, d9_u32 thread, d9_u32 serial)
+{
+	const struct d9_loader *l = ctx;
+	d9_u32 n = d9_map_get(&l->drained, (d9_u64)thread << 32 | serial);
+	return n == D9_MAP_EMPTY ? 0 : n;
+}
+
+static int take_segment(struct d9_loader *l, struct d9_segr *r)
+{
+	struct d9_trace_family *f = &l->t->families.v[l->family];
+	d9_vec_push(&f->readers, r);
+	const struct d9_seg_header *h = d9_segr_header(r);
+	memcpy(f->id, h->family, sizeof(f->id));
+	int e = d9_segr_each(r, take, l);
+	struct d9_segr_stats st;
+	d9_segr_stats(r, &st);
+	l->t->torn_blocks += st.torn_blocks;
+	l->t->unknown_events += st.unknown_events;
+	l->t->records += st.records;
+	return e;
+}
+
+static void take_arena(struct d9_loader *l, const struct d9_folder *folder)
+{
+	struct d9_trace_family *f = &l->t->families.v[l->family];
+	for (size_t i = 0; i < f->readers.n; i++)
+		d9_segr_each_run(f->readers.v[i], take_run, l);
+	size_t n = strlen(folder->path) + sizeof("/arena");
+	char *path = d9_must_alloc(n, 1), err[256] = "";
+	snprintf(path, n, "%s/arena", folder->path);
+	void *bytes = NULL;
+	size_t n_bytes = 0;
+	int r = d9_arena_input(path, drained, l, &bytes, &n_bytes, err, sizeof(err));
+	free(path);
+	if (r < 0) {
+		if (r != -ENOENT)
+			d9_trace_warn(l->t, "the memory of %s is left out: %s", folder->name, err);
+		return;
+	}
+	f->live = true;
+	d9_vec_push(&f->memories, bytes);
+	struct d9_segr *reader;
+	r = d9_segr_open_memory(bytes, n_bytes, &reader, err, sizeof(err));
+	if (r < 0)
+		d9_trace_warn(l->t, "the memory of %s is left out: %s", folder->name, err);
+	else
+		take_segment(l, reader);
+}
+
+static int open_and_take(struct d9_loader *l, const struct d9_folder *folder, int dirfd, const char *name)
+{
+	char err[256] = "";
+	struct d9_segr *r;
+	int e = folder->is_file ? d9_segr_open(folder->path, &r, err, sizeof(err))
+				: d9_segr_open_at(dirfd, name, &r, err, sizeof(err));
+	if (e == -ENOENT)
+		return e; /* evicted since the folder was listed */
+	if (e < 0) {
+		d9_trace_warn(l->t, "%s is left out: %s", name ? name : folder->path, err);
+		return e;
+	}
+	return take_segment(l, r);
+}
+
+int d9_load_folder(struct d9_loader *l, const struct d9_folder *folder)
+{
+	struct d9_trace *t = l->t;
+	forget_family(l);
+	d9_vec_push(&t->families, (struct d9_trace_family){.folder = strdup(folder->name)});
+	l->family = (d9_u32)t->families.n - 1;
+	int first_error = 0, fd = -1;
+	if (folder->is_file) {
+		first_error = open_and_take(l, folder, -1, NULL);
+	} else {
+		fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0)
+			return -errno;
+		for (size_t i = 0; i < folder->segments.n; i++) {
+			int e = open_and_take(l, folder, fd, folder->segments.v[i]);
+			first_error = first_error ? first_error : e;
+		}
+		close(fd);
+		if (folder->has_arena)
+			take_arena(l, folder);
+	}
+	if (t->families.v[l->family].readers.n)
+		return 0;
+	return first_error ? first_error : -ENOENT;
+}
+
+/* ---- after the last segment ------------------------------------------------------------------- */
+
+struct convert {
+	const struct d9_clock_map *map;
+	size_t cursor;
+};
+
+static d9_u64 ns(struct convert *c, d9_u64 raw_t)
+{
+	return raw_t ? d9_clock_to_mono(c->map, raw_t, &c->cursor) : 0;
+}
+
+static void convert_thread(struct d9_trace *t, struct d9_trace_thread *th)
+{
+	struct convert c = {&t->families.v[th->family].clock, 0};
+	for (size_t i = 0; i < th->spans.n; i++) {
+		struct d9_span *s = &th->spans.v[i];
+		s->t0 = ns(&c, s->t0);
+		s->t1 = ns(&c, s->t1);
+		s->waker_t = ns(&c, s->waker_t);
+	}
+	for (size_t i = 0; i < th->cpu.n; i++)
+		th->cpu.v[i].t = ns(&c, th->cpu.v[i].t);
+	for (size_t i = 0; i < th->rt.n; i++) {
+		th->rt.v[i].t0 = ns(&c, th->rt.v[i].t0);
+		th->rt.v[i].t1 = ns(&c, th->rt.v[i].t1);
+	}
+	for (size_t i = 0; i < th->gaps.n; i++) {
+		th->gaps.v[i].since = ns(&c, th->gaps.v[i].since);
+		th->gaps.v[i].t = ns(&c, th->gaps.v[i].t);
+	}
+	for (size_t i = 0; i < th->held.n; i++) {
+		th->held.v[i].since = ns(&c, th->held.v[i].since);
+		th->held.v[i].t = ns(&c, th->held.v[i].t);
+	}
+	for (size_t i = 0; i < th->events.n; i++)
+		th->events.v[i].t = ns(&c, th->events.v[i].t);
+	d9_u64 base = ns(&c, c.map->n ? c.map->v[0].tsc : 1);
+	for (size_t i = 0; i < th->calls.n; i++) { /* durations: through the slope at the first reading */
+		d9_u64 origin = c.map->n ? c.map->v[0].tsc : 1;
+		th->calls.v[i].total_ns = ns(&c, origin + th->calls.v[i].total_ns) - base;
+		th->calls.v[i].max_ns = ns(&c, origin + th->calls.v[i].max_ns) - base;
+	}
+	th->born = ns(&c, th->born);
+	th->pending.t = ns(&c, th->pending.t);
+	th->pending.since = ns(&c, th->pending.since);
+}
+
+static int span_order(const void *a, const void *b)
+{
+	const struct d9_span *x = a, *y = b;
+	return x->t1 != y->t1 ? (x->t1 < y->t1 ? -1 : 1) : x->t0 > y->t0 ? -1 : x->t0 < y->t0;
+}
+static int cpu_order(const void *a, const void *b)
+{
+	const struct d9_cpu *x = a, *y = b;
+	return x->t < y->t ? -1 : x->t > y->t;
+}
+static int event_order(const void *a, const void *b)
+{
+	const struct d9_trace_event *x = a, *y = b;
+	return x->t != y->t ? (x->t < y->t ? -1 : 1) : x->seq < y->seq ? -1 : x->seq > y->seq;
+}
+
+/* Records of one thread come in its order; only a recovered or repeated segment can break that. */
+static void order_thread(struct d9_trace_thread *th)
+{
+	for (size_t i = 1; i < th->spans.n; i++)
+		if (th->spans.v[i].t1 < th->spans.v[i - 1].t1) {
+			qsort(th->spans.v, th->spans.n, sizeof(*th->spans.v), span_order);
+			break;
+		}
+	if (th->cpu.n)
+		qsort(th->cpu.v, th->cpu.n, sizeof(*th->cpu.v), cpu_order);
+	for (size_t i = 1; i < th->events.n; i++)
+		if (th->events.v[i].t < th->events.v[i - 1].t) {
+			qsort(th->events.v, th->events.n, sizeof(*th->events.v), event_order);
+			break;
+		}
+}
+
+/* What replaced itself by another program is over; its exec did not return because it worked. */
+static void end_at_exec(const struct d9_trace *t, struct d9_trace_thread *th, d9_u64 *last)
+{
+	const struct d9_trace_proc *p = th->proc == D9_NO_INDEX ? NULL : &t->procs.v[th->proc];
+	if (!p || p->end_how != 4 || !p->end_t)
+		return;
+	if (th->pending.unfinished && t->sites.v[th->pending.site].kind == D9_FAMILY_spawn)
+		th->pending.unfinished = false;
+	if (*last > p->end_t)
+		*last = p->end_t;
+}
+
+static void first_and_last(const struct d9_trace *t, struct d9_trace_thread *th)
+{
+	d9_u64 first = th->born ? th->born : D9_NOT_KNOWN, last = 0;
+	if (th->spans.n) {
+		d9_u64 t0 = th->spans.v[0].t0;
+		first = t0 < first ? t0 : first;
+		last = th->spans.v[th->spans.n - 1].t1;
+	}
+	for (size_t i = 0; i < th->rt.n; i++) {
+		first = th->rt.v[i].t0 < first ? th->rt.v[i].t0 : first;
+		last = th->rt.v[i].t1 > last ? th->rt.v[i].t1 : last;
+	}
+	d9_u64 n_before = last;
+	for (size_t i = 0; i < th->events.n; i++) {
+		d9_u64 at = th->events.v[i].t;
+		first = at && at < first ? at : first;
+		last = at > last ? at : last;
+	}
+	th->pending.unfinished = th->pending.since && th->pending.t >= n_before &&
+				 (!th->spans.n || th->spans.v[th->spans.n - 1].t1 <= th->pending.since);
+	end_at_exec(t, th, &last);
+	th->first = first == D9_NOT_KNOWN ? last : first;
+	th->last = last > th->first ? last : th->first;
+}
+
+static void convert_proc(struct d9_trace *t, struct d9_trace_proc *p)
+{
+	struct convert c = {&t->families.v[p->family].clock, 0};
+	p->born = ns(&c, p->born);
+	p->end_t = ns(&c, p->end_t);
+	const char *folder = t->families.v[p->family].folder;
+	size_t n = strlen(folder) + 16;
+	p->name = d9_must_alloc(n, 1);
+	if (p->id)
+		snprintf(p->name, n, "%s/%u", folder, p->id);
+	else
+		snprintf(p->name, n, "%s", folder);
+}
+
+void d9_load_finish(struct d9_loader *l)
+{
+	struct d9_trace *t = l->t;
+	for (size_t i = 0; i < t->families.n; i++)
+		d9_clock_finish(&t->families.v[i].clock);
+	for (size_t i = 0; i < t->threads.n; i++) {
+		convert_thread(t, &t->threads.v[i]);
+		order_thread(&t->threads.v[i]);
+	}
+	for (size_t i = 0; i < t->procs.n; i++)
+		convert_proc(t, &t->procs.v[i]);
+	for (size_t i = 0; i < t->threads.n; i++)
+		first_and_last(t, &t->threads.v[i]);
+	for (size_t i = 0; i < t->modules.n; i++) {
+		struct convert c = {&t->families.v[t->modules.v[i].family].clock, 0};
+		t->modules.v[i].from = ns(&c, t->modules.v[i].from);
+		t->modules.v[i].until = ns(&c, t->modules.v[i].until);
+	}
+}

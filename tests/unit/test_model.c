@@ -1,0 +1,1054 @@
+/* The model's rules and the findings, on recordings with chosen times. */
+#include "support.h"
+#include "trace_builder.h"
+
+#include "cli/fail_if.h"
+#include "cli/findings.h"
+#include "cli/timeline.h"
+
+static struct tb B;
+static struct d9_trace *T;
+static struct d9_model *M;
+static struct d9_findings F;
+
+static void setup(void)
+{
+	tb_new(&B);
+	tb_family(&B, "svc");
+	tb_proc(&B, 0, D9_NO_INDEX, 100, 1, 500, "/bin/svc");
+	tb_thread(&B, 1, 0, 100, "svc");
+}
+
+static void teardown(void)
+{
+	d9_findings_free(&F);
+	d9_model_free(M);
+	d9_trace_free(T);
+	M = NULL;
+	T = NULL;
+	tb_free(&B);
+}
+
+static void analyse(void)
+{
+	tb_end(&B);
+	T = tb_read(&B);
+	M = d9_model_new(T);
+	d9_findings_make(M, &F);
+}
+
+static d9_u32 thread(int tid)
+{
+	for (d9_u32 i = 0; i < T->threads.n; i++)
+		if (T->threads.v[i].tid == tid)
+			return i;
+	ck_abort_msg("no thread %d", tid);
+	return 0;
+}
+
+static const struct d9_finding *find(const char *id)
+{
+	for (size_t i = 0; i < F.of.n; i++)
+		if (!strcmp(F.of.v[i].id, id))
+			return &F.of.v[i];
+	return NULL;
+}
+
+static const struct d9_finding *need(const char *id)
+{
+	const struct d9_finding *f = find(id);
+	for (size_t i = 0; !f && i < F.of.n; i++)
+		fprintf(stderr, "# found instead: %s: %s\n", F.of.v[i].id, F.of.v[i].title);
+	ck_assert_msg(f != NULL, "no finding %s", id);
+	return f;
+}
+
+static d9_u64 measured(const struct d9_finding *f, const char *key)
+{
+	for (size_t i = 0; i < f->measured.n; i++)
+		if (!strcmp(f->measured.v[i].key, key))
+			return f->measured.v[i].is_real ? (d9_u64)(f->measured.v[i].real * 1000) : f->measured.v[i].n;
+	ck_abort_msg("%s has no %s", f->id, key);
+	return 0;
+}
+
+static void only(const char *id)
+{
+	need(id);
+	for (size_t i = 0; i < F.of.n; i++)
+		ck_assert_msg(!strcmp(F.of.v[i].id, id), "also found %s: %s", F.of.v[i].id, F.of.v[i].title);
+}
+
+static void nothing(void)
+{
+	for (size_t i = 0; i < F.of.n; i++)
+		ck_abort_msg("found %s: %s", F.of.v[i].id, F.of.v[i].title);
+}
+
+/* An event loop: n parks of 9 ms with polls of 1 ms between them, from t on. Returns when it is done. */
+static d9_u64 loop(d9_u32 th, d9_u32 site, d9_u64 t, unsigned n, int fd)
+{
+	for (unsigned i = 0; i < n; i++, t += MS(10))
+		tb_span(&B, th, site, (struct tb_span){.t0 = t, .t1 = t + MS(9), .fd = fd, .result = 1});
+	return t;
+}
+
+/* ---- rules --------------------------------------------------------------------------------------- */
+
+START_TEST(r1_home_is_the_most_frequent_event_wait)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), rare = tb_site(&B, "poll", 0x2000, 4000, NULL);
+	d9_u32 cond = tb_site(&B, "pthread_cond_wait", 0x3000, 9000, NULL);
+	d9_u64 t = loop(1, home, 0, 20, 5);
+	tb_span(&B, 1, rare, (struct tb_span){.t0 = t, .t1 = t + MS(30)});
+	for (int i = 0; i < 60; i++) /* more often, but no event wait */
+		tb_span(&B, 1, cond, (struct tb_span){.t0 = t + MS(31 + i), .t1 = t + MS(31.5 + i), .object = 0x77});
+	loop(1, home, t + MS(100), 3, 5);
+	analyse();
+	d9_u32 i = thread(100);
+	ck_assert_int_eq(M->threads[i].role, D9_ROLE_WORKER);
+	ck_assert_uint_eq(T->sites.v[M->threads[i].home].ra, 0x1000);
+	ck_assert_int_eq(M->threads[i].home_fd, 5);
+	ck_assert_uint_eq(M->threads[i].parks.n, 23);
+}
+END_TEST
+
+START_TEST(r2_nested_wait_is_no_park)
+{
+	/* the same function waits for another descriptor 21 KB deeper, inside a callback */
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), nested = tb_site(&B, "epoll_wait", 0x1000, 21400, NULL);
+	d9_u64 t = loop(1, home, 0, 20, 5);
+	tb_span(&B, 1, nested, (struct tb_span){.t0 = t + MS(1), .t1 = t + MS(81), .fd = 9, .result = 1});
+	loop(1, home, t + MS(82), 3, 5);
+	analyse();
+	d9_u32 i = thread(100);
+	ck_assert_uint_eq(M->threads[i].parks.n, 23);
+	const struct d9_finding *f = need("blocking-call");
+	ck_assert_uint_eq(measured(f, "blocked_ns"), MS(80));
+	ck_assert_uint_eq(measured(f, "poll_ns"), MS(83));
+}
+END_TEST
+
+START_TEST(r3_depth_alone_does_not_decide)
+{
+	/* interpreted and compiled frames of one park differ by some bytes; a sleep that is shallower is still none */
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 4000, NULL), jit = tb_site(&B, "epoll_wait", 0x1000, 4064, NULL);
+	d9_u32 sleep = tb_site(&B, "nanosleep", 0x4000, 3000, NULL);
+	d9_u64 t = loop(1, home, 0, 20, 5);
+	t = loop(1, jit, t, 2, 5);
+	for (int k = 0; k < 4; k++)
+		tb_span(&B, 1, sleep, (struct tb_span){.t0 = t + MS(12 * k), .t1 = t + MS(12 * k + 11)});
+	loop(1, home, t + MS(60), 3, 5);
+	analyse();
+	ck_assert_uint_eq(M->threads[thread(100)].parks.n, 25);
+	ck_assert_uint_eq(M->threads[thread(100)].homes.n, 2);
+	need("blocking-call");
+}
+END_TEST
+
+START_TEST(r4_distance_in_the_code)
+{
+	const d9_u64 poll[] = {0x1000, 0x50, 0x40, 0x30, 0}, cond[] = {0x3000, 0x50, 0x40, 0x30, 0},
+		     handler[] = {0x3100, 0x91, 0x92, 0x93, 0x94, 0x50, 0x40, 0x30, 0}, other[] = {0x3200, 0x61, 0};
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, poll), near = tb_site(&B, "pthread_cond_wait", 0x3000, 300, cond);
+	d9_u32 deep = tb_site(&B, "pthread_cond_wait", 0x3100, 900, handler), apart = tb_site(&B, "sem_wait", 0x3200, 390, other);
+	d9_u64 t = loop(1, home, 0, 20, 5);
+	d9_u32 sites[] = {near, deep, apart};
+	for (int s = 0; s < 3; s++)
+		for (int k = 0; k < 4; k++, t += MS(4))
+			tb_span(&B, 1, sites[s], (struct tb_span){.t0 = t, .t1 = t + MS(3), .object = 0x500 + (d9_u64)s});
+	loop(1, home, t, 3, 5);
+	analyse();
+	d9_u32 i = thread(100);
+	ck_assert_uint_eq(M->threads[i].homes.n, 2);
+	ck_assert_uint_eq(M->threads[i].parks.n, 27);
+	int left;
+	ck_assert_int_eq(d9_model_distance(M, M->threads[i].home, M->threads[i].homes.v[1], &left), 1);
+}
+END_TEST
+
+START_TEST(r5_probe_and_wait_are_one_park)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
+	d9_u64 t = 0;
+	for (int k = 0; k < 20; k++, t += MS(10)) {
+		tb_span(&B, 1, home, (struct tb_span){.t0 = t, .t1 = t + US(1), .fd = 5, .result = 0});
+		tb_span(&B, 1, home, (struct tb_span){.t0 = t + US(2), .t1 = t + MS(8), .fd = 5, .result = 1});
+	}
+	for (int k = 0; k < 5; k++, t += MS(1)) { /* asyncio: callbacks for 20 us after a look that found nothing */
+		tb_span(&B, 1, home, (struct tb_span){.t0 = t, .t1 = t + US(1), .fd = 5, .result = 0});
+		tb_span(&B, 1, home, (struct tb_span){.t0 = t + US(21), .t1 = t + US(900), .fd = 5, .result = 1});
+	}
+	analyse();
+	ck_assert_uint_eq(M->threads[thread(100)].parks.n, 30);
+}
+END_TEST
+
+START_TEST(r6_null_wakeups_are_counted_apart)
+{
+	d9_u32 wait = tb_site(&B, "pthread_cond_wait", 0x3000, 400, NULL);
+	tb_thread(&B, 2, 0, 102, "pool-1");
+	tb_thread(&B, 3, 0, 103, "pool-2");
+	for (d9_u32 th = 2; th <= 3; th++) {
+		d9_u64 t = 0;
+		for (int k = 0; k < 20; k++, t += MS(10)) {
+			tb_span(&B, th, wait, (struct tb_span){.t0 = t, .t1 = t + MS(4), .object = 0x900});
+			tb_span(&B, th, wait, (struct tb_span){.t0 = t + MS(4) + US(0.5), .t1 = t + MS(9), .object = 0x900});
+		}
+	}
+	analyse();
+	ck_assert_uint_eq(M->threads[thread(102)].null_polls, 20);
+	ck_assert_uint_eq(M->threads[thread(102)].polls.n, 19);
+	nothing();
+}
+END_TEST
+
+START_TEST(r7_pools_by_object)
+{
+	d9_u32 wait = tb_site(&B, "pthread_cond_wait", 0x3000, 400, NULL);
+	for (d9_u32 th = 2; th <= 9; th++) {
+		char name[16];
+		snprintf(name, sizeof(name), "io-%u", th);
+		tb_thread(&B, th, 0, 100 + (d9_i32)th, name);
+		for (int k = 0; k < 6; k++)
+			tb_span(&B, th, wait, (struct tb_span){.t0 = MS(10 * k), .t1 = MS(10 * k + 9), .object = th < 6 ? 0x900 : 0xa00});
+	}
+	analyse();
+	const struct d9_model_thread *a = &M->threads[thread(102)], *b = &M->threads[thread(105)], *c = &M->threads[thread(106)];
+	ck_assert_int_eq(a->role, D9_ROLE_POOL);
+	ck_assert_uint_eq(a->pool, b->pool);
+	ck_assert_uint_ne(a->pool, c->pool);
+	ck_assert_uint_eq(M->pools.v[a->pool].threads.n, 4);
+	ck_assert_str_eq(M->pools.v[a->pool].name, "io pool");
+}
+END_TEST
+
+START_TEST(worker_rule)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), nap = tb_site(&B, "nanosleep", 0x2000, 300, NULL);
+	loop(1, home, 0, 4, 5); /* four cycles, parked 90 % */
+	tb_thread(&B, 2, 0, 102, "once");
+	tb_span(&B, 2, home, (struct tb_span){.t0 = 0, .t1 = MS(1), .fd = 6});
+	tb_span(&B, 2, nap, (struct tb_span){.t0 = MS(1), .t1 = MS(400)});
+	tb_thread(&B, 3, 0, 103, "looks"); /* polls without waiting, sleeps in between */
+	for (int k = 0; k < 40; k++) {
+		tb_span(&B, 3, home, (struct tb_span){.t0 = MS(20 * k), .t1 = MS(20 * k) + US(2), .fd = 7});
+		tb_span(&B, 3, nap, (struct tb_span){.t0 = MS(20 * k) + US(10), .t1 = MS(20 * k + 19)});
+	}
+	analyse();
+	ck_assert_int_eq(M->threads[thread(100)].role, D9_ROLE_WORKER);
+	ck_assert_int_eq(M->threads[thread(102)].role, D9_ROLE_OTHER);
+	ck_assert_int_eq(M->threads[thread(103)].role, D9_ROLE_OTHER);
+	nothing();
+}
+END_TEST
+
+START_TEST(times_add_up)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), rd = tb_site(&B, "read", 0x5000, 900, NULL);
+	d9_u64 t = loop(1, home, 0, 20, 5);
+	tb_span(&B, 1, rd, (struct tb_span){.t0 = t, .t1 = t + MS(5), .fd = 3});
+	loop(1, home, t + MS(10), 5, 5);
+	tb_cpu(&B, 1, t, MS(12), MS(3));
+	tb_cpu(&B, 1, t + MS(59), MS(16), MS(4));
+	analyse();
+	const struct d9_model_thread *mt = &M->threads[thread(100)];
+	ck_assert_uint_eq(mt->parked, MS(25 * 9));
+	ck_assert_uint_eq(mt->blocked, MS(5));
+	ck_assert_uint_eq(mt->busy, MS(16));
+	ck_assert_uint_eq(mt->runnable, MS(4));
+	ck_assert_uint_eq(mt->busy + mt->parked + mt->blocked + mt->runnable + mt->unexplained, mt->wall);
+}
+END_TEST
+
+/* ---- findings -------------------------------------------------------------------------------------- */
+
+/* One poll of dur in a healthy loop; the CPU clock ran for on_cpu of it, and the thread waited delay for a CPU. */
+static void one_long_poll(d9_u64 dur, d9_u64 on_cpu, d9_u64 delay)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
+	d9_u64 t = loop(1, home, 0, 20, 5);
+	tb_cpu(&B, 1, t - MS(1), MS(20), MS(2));
+	tb_cpu(&B, 1, t - MS(1) + dur, MS(20) + on_cpu, MS(2) + delay);
+	loop(1, home, t - MS(1) + dur, 5, 5);
+	analyse();
+}
+
+START_TEST(long_poll)
+{
+	one_long_poll(MS(260), MS(255), 0);
+	only("long-poll");
+	const struct d9_finding *f = need("long-poll");
+	ck_assert_int_eq(f->severity, D9_CRITICAL);
+	ck_assert(!f->inferred);
+	ck_assert_uint_eq(measured(f, "poll_ns"), MS(260));
+	ck_assert_uint_eq(measured(f, "on_cpu_ns"), MS(255));
+	ck_assert_uint_eq(f->to - f->from, MS(260));
+}
+END_TEST
+
+START_TEST(long_poll_warns_above_10_ms)
+{
+	one_long_poll(MS(12), MS(11), 0);
+	ck_assert_int_eq(need("long-poll")->severity, D9_WARNING);
+}
+END_TEST
+
+START_TEST(short_poll_is_fine)
+{
+	one_long_poll(MS(9.5), MS(9.5), 0);
+	nothing();
+}
+END_TEST
+
+START_TEST(waiting_for_a_cpu_is_no_long_poll)
+{
+	one_long_poll(MS(60), MS(4), MS(56));
+	nothing();
+	struct d9_split s = {0};
+	const struct d9_model_thread *mt = &M->threads[thread(100)];
+	for (size_t i = 0; i < mt->polls.n; i++)
+		if (mt->polls.v[i].t1 - mt->polls.v[i].t0 == MS(60))
+			s = d9_model_split(M, thread(100), &mt->polls.v[i]);
+	ck_assert_uint_eq(s.on_cpu, MS(4));
+	ck_assert_uint_eq(s.runnable, MS(56));
+	ck_assert_uint_eq(s.unexplained, 0);
+}
+END_TEST
+
+START_TEST(unexplained_is_no_long_poll)
+{
+	one_long_poll(MS(60), MS(4), 0);
+	nothing();
+}
+END_TEST
+
+START_TEST(unmeasured_is_no_long_poll)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
+	d9_u64 t = loop(1, home, 0, 20, 5);
+	loop(1, home, t + MS(300), 5, 5);
+	analyse();
+	nothing();
+}
+END_TEST
+
+/* A call inside a poll of a healthy loop. */
+static void one_call(const char *hook, d9_u64 dur, d9_u64 delay)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), site = tb_site(&B, hook, 0x5000, 900, NULL);
+	d9_u64 t = loop(1, home, 0, 20, 5);
+	tb_cpu(&B, 1, t, MS(20), MS(2));
+	tb_span(&B, 1, site, (struct tb_span){.t0 = t, .t1 = t + dur, .fd = 3, .result = 1});
+	tb_cpu(&B, 1, t + dur, MS(20) + US(20), MS(2) + delay);
+	loop(1, home, t + dur, 5, 5);
+	analyse();
+}
+
+START_TEST(blocking_call)
+{
+	one_call("read", MS(300), 0);
+	only("blocking-call");
+	const struct d9_finding *f = need("blocking-call");
+	ck_assert_int_eq(f->severity, D9_CRITICAL);
+	ck_assert_uint_eq(measured(f, "blocked_ns"), MS(300));
+	ck_assert_uint_eq(measured(f, "poll_ns"), MS(301));
+	ck_assert_str_eq(f->cause.kind, "read");
+	ck_assert_int_eq(f->cause.fd, 3);
+}
+END_TEST
+
+START_TEST(blocking_call_warning)
+{
+	one_call("nanosleep", MS(20), 0);
+	ck_assert_int_eq(need("blocking-call")->severity, D9_WARNING);
+}
+END_TEST
+
+START_TEST(short_call_is_fine)
+{
+	one_call("open", MS(9), 0);
+	nothing();
+}
+END_TEST
+
+START_TEST(preempted_call_is_no_blocking_call)
+{
+	one_call("send", MS(30), MS(28));
+	nothing();
+}
+END_TEST
+
+START_TEST(a_sleep_is_a_sleep_on_a_busy_machine)
+{
+	one_call("nanosleep", MS(250), MS(130));
+	only("blocking-call");
+}
+END_TEST
+
+/* The interpreter's lock: a condition beside libpython's code; the loop has to win it back after each wake-up. */
+static void gil(d9_u64 wait, unsigned n)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), cond = tb_site(&B, "pthread_cond_timedwait", 0x700100, 600, NULL);
+	tb_module(&B, 1, 0, 0x700000, 0x780000, "/usr/lib/libpython3.11.so.1.0");
+	tb_thread(&B, 2, 0, 102, "hog");
+	d9_u64 t = loop(1, home, 0, 20, 5);
+	for (unsigned k = 0; k < n; k++) {
+		tb_span(&B, 1, cond, (struct tb_span){.t0 = t, .t1 = t + wait, .object = 0x790000, .waker = 3, .waker_t = t + wait - US(5)});
+		tb_span(&B, 2, cond, (struct tb_span){.t0 = t + wait, .t1 = t + wait + US(40), .object = 0x790000, .waker = 2,
+						       .waker_t = t + wait + US(30)});
+		t = loop(1, home, t + wait + MS(1), 1, 5);
+	}
+	analyse();
+}
+
+START_TEST(gil_contention)
+{
+	gil(MS(20), 40);
+	only("gil-contention");
+	ck_assert_uint_eq(measured(need("gil-contention"), "wait_p50_ns") / 1000000, 20);
+	ck_assert_uint_eq(measured(need("gil-contention"), "count"), 40);
+	ck_assert_uint_eq(need("gil-contention")->cause.owner_tid, 102);
+	ck_assert_int_eq(M->threads[thread(102)].role, D9_ROLE_OTHER);
+}
+END_TEST
+
+START_TEST(a_gil_won_now_and_then_is_fine)
+{
+	gil(MS(5), 12);
+	nothing();
+}
+END_TEST
+
+START_TEST(sleeping_main_is_no_worker)
+{
+	d9_u32 nap = tb_site(&B, "nanosleep", 0x2000, 300, NULL);
+	for (int k = 0; k < 20; k++)
+		tb_span(&B, 1, nap, (struct tb_span){.t0 = MS(100 * k), .t1 = MS(100 * k + 99)});
+	analyse();
+	ck_assert_int_eq(M->threads[thread(100)].role, D9_ROLE_MAIN);
+	nothing();
+}
+END_TEST
+
+static void starve(bool somebody_polls)
+{
+	const d9_u64 ep[] = {0x1000, 0x51, 0x50, 0x40, 0}, park[] = {0x3000, 0x50, 0x40, 0};
+	d9_u32 epoll = tb_site(&B, "epoll_wait", 0x1000, 400, ep), futex = tb_site(&B, "futex_wait", 0x3000, 380, park);
+	d9_u32 nap = tb_site(&B, "nanosleep", 0x5000, 900, NULL);
+	for (d9_u32 th = 2; th <= 4; th++)
+		tb_thread(&B, th, 0, 100 + (d9_i32)th, "tokio-worker");
+	d9_u64 t = loop(2, epoll, 0, 20, 5);
+	for (d9_u32 th = 3; th <= 4; th++) {
+		for (int k = 0; k < 5; k++)
+			tb_span(&B, th, futex, (struct tb_span){.t0 = MS(20 * k), .t1 = MS(20 * k + 19), .object = 0x900 + th});
+		tb_span(&B, th, epoll, (struct tb_span){.t0 = MS(101), .t1 = MS(101) + US(5), .fd = 5, .result = 0});
+		tb_span(&B, th, futex, (struct tb_span){.t0 = MS(110), .t1 = t + MS(500), .object = 0x900 + th});
+	}
+	for (int k = 0; k < 3; k++)
+		tb_span(&B, 2, futex, (struct tb_span){.t0 = t + MS(k), .t1 = t + MS(k + 0.5), .object = 0x902});
+	tb_span(&B, 2, epoll, (struct tb_span){.t0 = t + MS(4), .t1 = t + MS(5), .fd = 5, .result = 1});
+	tb_span(&B, 2, nap, (struct tb_span){.t0 = t + MS(5), .t1 = t + MS(405)});
+	loop(2, epoll, t + MS(406), 3, 5);
+	if (somebody_polls) {
+		tb_thread(&B, 5, 0, 105, "tokio-worker");
+		loop(5, epoll, t, 60, 5);
+	}
+	analyse();
+}
+
+START_TEST(driver_starved)
+{
+	starve(false);
+	only("driver-starved");
+	const struct d9_finding *f = need("driver-starved");
+	ck_assert_uint_eq(measured(f, "blocked_ns"), MS(400));
+	ck_assert_uint_ge(measured(f, "late_ns"), MS(400));
+	ck_assert_uint_eq(measured(f, "idle_workers"), 2);
+	ck_assert_int_eq(M->threads[thread(103)].role, D9_ROLE_WORKER);
+}
+END_TEST
+
+START_TEST(driver_not_starved_if_a_sibling_polls)
+{
+	starve(true);
+	only("blocking-call");
+}
+END_TEST
+
+/* S11: four threads, one lock, a nap under it. */
+START_TEST(lock_contention)
+{
+	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL), nap = tb_site(&B, "nanosleep", 0x2000, 300, NULL);
+	for (d9_u32 th = 2; th <= 5; th++)
+		tb_thread(&B, th, 0, 100 + (d9_i32)th, "w");
+	for (int k = 0; k < 400; k++) { /* thread k % 4 holds it in its millisecond, and has waited three */
+		d9_u32 th = 2 + (d9_u32)k % 4;
+		if (k >= 4)
+			tb_span(&B, th, lock, (struct tb_span){.t0 = MS(k - 2.75), .t1 = MS(k), .object = 0xabc, .owner = 102 + ((d9_u32)k + 1) % 4,
+							       .waker = 2 + ((d9_u32)k + 3) % 4 + 1, .waker_t = MS(k)});
+		tb_span(&B, th, nap, (struct tb_span){.t0 = MS(k), .t1 = MS(k + 1)});
+	}
+	analyse();
+	only("lock-contention");
+	const struct d9_finding *f = need("lock-contention");
+	ck_assert_uint_ge(measured(f, "share"), 600);
+	ck_assert_uint_le(measured(f, "share"), 750);
+	ck_assert_uint_eq(measured(f, "waiters"), 4);
+	ck_assert_uint_eq(measured(f, "wait_total_ns"), 396 * MS(2.75));
+	ck_assert_uint_eq(f->cause.object, 0xabc);
+}
+END_TEST
+
+START_TEST(a_little_contention_is_fine)
+{
+	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL);
+	for (d9_u32 th = 2; th <= 5; th++) {
+		tb_thread(&B, th, 0, 100 + (d9_i32)th, "w");
+		for (int k = 0; k < 100; k++)
+			tb_span(&B, th, lock, (struct tb_span){.t0 = MS(10 * k), .t1 = MS(10 * k) + US(700), .object = 0xabc, .owner = 102});
+	}
+	analyse();
+	nothing();
+}
+END_TEST
+
+static void holder(const char *hook, int fd, double dur_ms)
+{
+	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL), call = tb_site(&B, hook, 0x2000, 300, NULL);
+	tb_thread(&B, 2, 0, 102, "holder");
+	tb_span(&B, 2, call, (struct tb_span){.t0 = MS(10), .t1 = MS(10 + dur_ms), .fd = fd, .result = 1});
+	for (d9_u32 th = 3; th <= 5; th++) {
+		tb_thread(&B, th, 0, 100 + (d9_i32)th, "waiter");
+		tb_span(&B, th, lock, (struct tb_span){.t0 = MS(30), .t1 = MS(10.1 + dur_ms), .object = 0xabc, .owner = 102});
+	}
+	analyse();
+}
+
+START_TEST(lock_holder_io)
+{
+	holder("read", 7, 270);
+	only("lock-holder-io");
+	const struct d9_finding *f = need("lock-holder-io");
+	ck_assert_uint_eq(measured(f, "holder_ns"), MS(270));
+	ck_assert_uint_eq(measured(f, "wait_total_ns"), 3 * (MS(280.1) - MS(30)));
+	ck_assert_uint_eq(measured(f, "waiters"), 3);
+	ck_assert_int_eq(T->threads.v[f->thread].tid, 102);
+	ck_assert_str_eq(f->cause.kind, "read");
+	ck_assert(!f->inferred);
+	const struct d9_lock *l = d9_model_lock(M, T->threads.v[f->thread].proc, 0xabc);
+	ck_assert_uint_eq(l->holders.n, 1);
+	ck_assert_int_eq(l->holders.v[0].known_by, D9_KNOWN_OWNER_WORD);
+	ck_assert_uint_eq(l->holders.v[0].total, MS(280.1) - MS(30));
+	ck_assert_uint_eq(l->holders.v[0].inside.v[0].total, MS(250));
+}
+END_TEST
+
+START_TEST(short_holder_is_fine)
+{
+	holder("read", 7, 22);
+	nothing();
+}
+END_TEST
+
+START_TEST(log_pipe_stall)
+{
+	holder("write", 1, 500);
+	only("log-pipe-stall");
+	const struct d9_finding *f = need("log-pipe-stall");
+	ck_assert_uint_eq(measured(f, "fd"), 1);
+	ck_assert_uint_eq(measured(f, "blocked_ns"), MS(500));
+	ck_assert_uint_eq(measured(f, "waiters"), 3);
+}
+END_TEST
+
+/* A convoy: each waiter was woken by the one before it, the first by the writer. */
+START_TEST(convoy_ends_at_its_root)
+{
+	d9_u32 lock = tb_site(&B, "futex_wait", 0x6000, 300, NULL), wr = tb_site(&B, "write", 0x2000, 300, NULL);
+	for (d9_u32 th = 2; th <= 5; th++)
+		tb_thread(&B, th, 0, 100 + (d9_i32)th, "w");
+	tb_span(&B, 2, wr, (struct tb_span){.t0 = 0, .t1 = MS(500), .fd = 2, .result = 1});
+	for (d9_u32 th = 3; th <= 5; th++)
+		tb_span(&B, th, lock, (struct tb_span){.t0 = MS(20), .t1 = MS(500 + th), .object = 0x77, .waker = th, .waker_t = MS(499 + th)});
+	analyse();
+	only("log-pipe-stall");
+	ck_assert_uint_eq(measured(need("log-pipe-stall"), "waiters"), 3);
+	ck_assert(need("log-pipe-stall")->inferred);
+}
+END_TEST
+
+START_TEST(slow_stdout_alone_is_fine)
+{
+	d9_u32 wr = tb_site(&B, "write", 0x2000, 300, NULL);
+	for (int k = 0; k < 10; k++)
+		tb_span(&B, 1, wr, (struct tb_span){.t0 = MS(100 * k), .t1 = MS(100 * k + 90), .fd = 1, .result = 1});
+	analyse();
+	nothing();
+}
+END_TEST
+
+/* S14: three wait for a lock whose owner waits for their signal. */
+static void cond_cycle(double ms)
+{
+	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL), cond = tb_site(&B, "pthread_cond_wait", 0x6100, 300, NULL);
+	tb_thread(&B, 2, 0, 102, "registrar");
+	for (d9_u32 th = 3; th <= 5; th++) {
+		tb_thread(&B, th, 0, 100 + (d9_i32)th, "worker");
+		tb_pending(&B, th, lock, MS(1), MS(1 + ms), 0xa, 102);
+	}
+	tb_pending(&B, 2, cond, MS(1), MS(1 + ms), 0xc, 0);
+	analyse();
+}
+
+START_TEST(deadlock_through_a_condition)
+{
+	cond_cycle(790);
+	only("deadlock-cycle");
+	const struct d9_finding *f = need("deadlock-cycle");
+	ck_assert_uint_eq(F.of.n, 1);
+	ck_assert_uint_eq(measured(f, "pending_ns"), MS(790));
+	ck_assert_uint_eq(measured(f, "cycle"), 2);
+	ck_assert_uint_eq(measured(f, "waiters"), 4);
+	ck_assert(f->inferred);
+}
+END_TEST
+
+START_TEST(short_condition_wait_is_no_deadlock)
+{
+	cond_cycle(300);
+	nothing();
+}
+END_TEST
+
+/* S25: two semaphores, opposite order. */
+static void abba(bool cross)
+{
+	d9_u32 sem = tb_site(&B, "sem_wait", 0x6000, 300, NULL);
+	tb_thread(&B, 2, 0, 102, "one");
+	tb_thread(&B, 3, 0, 103, "two");
+	tb_held(&B, 2, 0xa0, MS(1), MS(800));
+	tb_held(&B, 3, cross ? 0xb0 : 0xc0, MS(1), MS(800));
+	tb_pending(&B, 2, sem, MS(50), MS(800), 0xb0, 0);
+	tb_pending(&B, 3, sem, MS(50), MS(800), 0xa0, 0);
+	analyse();
+}
+
+START_TEST(deadlock_of_two)
+{
+	abba(true);
+	only("deadlock-cycle");
+	ck_assert_uint_eq(F.of.n, 1);
+	ck_assert_uint_eq(measured(need("deadlock-cycle"), "cycle"), 2);
+	ck_assert(!need("deadlock-cycle")->inferred);
+}
+END_TEST
+
+START_TEST(waiting_in_a_row_is_no_deadlock)
+{
+	abba(false);
+	nothing();
+}
+END_TEST
+
+START_TEST(self_deadlock)
+{
+	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL);
+	tb_pending(&B, 1, lock, MS(50), MS(800), 0xb0, 100);
+	analyse();
+	only("self-deadlock");
+	ck_assert_uint_eq(measured(need("self-deadlock"), "pending_ns"), MS(750));
+}
+END_TEST
+
+START_TEST(a_call_that_ended_is_not_pending)
+{
+	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL);
+	tb_pending(&B, 1, lock, MS(50), MS(800), 0xb0, 100);
+	tb_span(&B, 1, lock, (struct tb_span){.t0 = MS(50), .t1 = MS(900), .object = 0xb0, .owner = 100});
+	analyse();
+	nothing();
+}
+END_TEST
+
+static void spin(d9_u64 every, unsigned n, d9_u64 sends)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
+	for (unsigned k = 0; k < n; k++)
+		tb_span(&B, 1, home, (struct tb_span){.t0 = every * k, .t1 = every * k + US(1), .fd = 5, .result = 1});
+	tb_calls(&B, 1, "read", n, n * US(0.3), 0);
+	tb_calls(&B, 1, "send", sends, sends * US(0.3), 0);
+	analyse();
+}
+
+START_TEST(event_loop_spin)
+{
+	spin(US(4), 100000, 0);
+	only("event-loop-spin");
+	const struct d9_finding *f = need("event-loop-spin");
+	ck_assert_uint_eq(measured(f, "wakeups"), 100000);
+	ck_assert_uint_ge(measured(f, "per_ms"), 249000);
+	ck_assert_uint_eq(measured(f, "fd"), D9_NOT_KNOWN);
+}
+END_TEST
+
+START_TEST(busy_server_does_not_spin)
+{
+	spin(US(20), 40000, 40000);
+	nothing();
+}
+END_TEST
+
+START_TEST(slow_loop_does_not_spin)
+{
+	spin(US(100), 10000, 0);
+	nothing();
+}
+END_TEST
+
+static void accepts(const d9_u64 *n, unsigned n_workers, bool own_fd)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
+	for (d9_u32 k = 0; k < n_workers; k++) {
+		tb_thread(&B, 2 + k, 0, 102 + (d9_i32)k, "worker");
+		loop(2 + k, home, 0, 30, own_fd ? 5 + (int)k : 5);
+		tb_calls(&B, 2 + k, "accept4", n[k] + 3, US(n[k]), 3);
+	}
+	analyse();
+}
+
+START_TEST(accept_imbalance)
+{
+	accepts((const d9_u64[]){279, 21, 0}, 3, true);
+	only("accept-imbalance");
+	const struct d9_finding *f = need("accept-imbalance");
+	ck_assert_uint_eq(measured(f, "share"), 930);
+	ck_assert_uint_eq(measured(f, "count"), 300);
+	ck_assert_int_eq(T->threads.v[f->thread].tid, 102);
+}
+END_TEST
+
+START_TEST(balanced_accepts)
+{
+	accepts((const d9_u64[]){150, 100, 50}, 3, true);
+	nothing();
+}
+END_TEST
+
+START_TEST(one_poller_for_all_is_no_imbalance)
+{
+	accepts((const d9_u64[]){300, 0, 0}, 3, false);
+	nothing();
+}
+END_TEST
+
+static void open_fd(int fd, d9_u64 dur)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), acc = tb_site(&B, "accept4", 0x5000, 900, NULL);
+	d9_u64 t = loop(1, home, 0, 20, 5);
+	tb_span(&B, 1, acc, (struct tb_span){.t0 = t, .t1 = t + dur, .fd = 3, .result = fd});
+	loop(1, home, t + dur, 5, 5);
+	analyse();
+}
+
+START_TEST(fd_table_growth)
+{
+	open_fd(256, MS(15));
+	only("fd-table-growth");
+	ck_assert_uint_eq(measured(need("fd-table-growth"), "fd"), 256);
+	ck_assert_uint_eq(measured(need("fd-table-growth"), "blocked_ns"), MS(15));
+}
+END_TEST
+
+START_TEST(slow_accept_is_no_growth)
+{
+	open_fd(257, MS(8));
+	nothing();
+}
+END_TEST
+
+/* Everything is late by up to 40 ms because there are twice as many threads as CPUs; nothing is wrong. */
+START_TEST(oversubscribed_and_healthy)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), snd = tb_site(&B, "send", 0x5000, 900, NULL);
+	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 900, NULL);
+	for (d9_u32 th = 2; th <= 5; th++) {
+		tb_thread(&B, th, 0, 100 + (d9_i32)th, "worker");
+		d9_u64 t = 0, run = 0, delay = 0;
+		for (int k = 0; k < 60; k++) {
+			tb_span(&B, th, home, (struct tb_span){.t0 = t, .t1 = t + MS(2), .fd = 5 + (int)th, .result = 1});
+			tb_cpu(&B, th, t + MS(2), run, delay);
+			d9_u64 late = MS((k * 7 + (int)th * 11) % 40);
+			if (k % 3 == 0)
+				tb_span(&B, th, snd, (struct tb_span){.t0 = t + MS(3), .t1 = t + MS(3) + late, .fd = 9, .result = 10});
+			else if (k % 3 == 1)
+				tb_span(&B, th, lock, (struct tb_span){.t0 = t + MS(3), .t1 = t + MS(3) + late / 20, .object = 0xabc, .owner = 102});
+			t += MS(4) + late;
+			run += MS(2);
+			delay += late;
+			tb_cpu(&B, th, t, run, delay);
+		}
+	}
+	analyse();
+	nothing();
+}
+END_TEST
+
+START_TEST(one_incident_is_one_finding)
+{
+	/* an event loop waits for a lock whose holder reads: the read is the root, the loop a victim */
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 900, NULL);
+	d9_u32 rd = tb_site(&B, "read", 0x2000, 300, NULL);
+	d9_u64 t = loop(1, home, 0, 20, 5);
+	tb_thread(&B, 2, 0, 102, "holder");
+	tb_span(&B, 2, rd, (struct tb_span){.t0 = t - MS(20), .t1 = t + MS(200), .fd = 4, .result = 1});
+	tb_span(&B, 1, lock, (struct tb_span){.t0 = t, .t1 = t + MS(200), .object = 0xabc, .owner = 102});
+	loop(1, home, t + MS(200), 5, 5);
+	analyse();
+	only("lock-holder-io");
+	ck_assert_uint_eq(F.of.n, 1);
+	ck_assert_uint_eq(need("lock-holder-io")->victims.n, 1);
+	ck_assert_int_eq(T->threads.v[need("lock-holder-io")->victims.v[0].thread].tid, 100);
+}
+END_TEST
+
+START_TEST(criticals_first_by_harm)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), nap = tb_site(&B, "nanosleep", 0x5000, 900, NULL);
+	d9_u32 rd = tb_site(&B, "read", 0x5100, 900, NULL), sy = tb_site(&B, "fsync", 0x5200, 900, NULL);
+	d9_u64 t = loop(1, home, 0, 20, 5);
+	for (int k = 0; k < 20; k++) { /* 600 ms in all, but each one a warning */
+		tb_span(&B, 1, nap, (struct tb_span){.t0 = t, .t1 = t + MS(30)});
+		t = loop(1, home, t + MS(30), 1, 5);
+	}
+	tb_span(&B, 1, rd, (struct tb_span){.t0 = t, .t1 = t + MS(60), .fd = 3});
+	t = loop(1, home, t + MS(60), 1, 5);
+	tb_span(&B, 1, sy, (struct tb_span){.t0 = t, .t1 = t + MS(90), .fd = 3});
+	loop(1, home, t + MS(90), 1, 5);
+	analyse();
+	ck_assert_uint_eq(F.of.n, 3);
+	ck_assert_str_eq(F.of.v[0].cause.kind, "sync");
+	ck_assert_str_eq(F.of.v[1].cause.kind, "read");
+	ck_assert_str_eq(F.of.v[2].cause.kind, "sleep");
+	ck_assert_uint_eq(F.of.v[2].count, 20);
+	ck_assert_uint_eq(d9_findings_count(&F, "critical"), 2);
+	ck_assert_uint_eq(d9_findings_count(&F, "blocking-call"), 3);
+}
+END_TEST
+
+/* ---- the trace ------------------------------------------------------------------------------------- */
+
+static int in_order(void *ctx, const struct d9_timeline_item *it)
+{
+	d9_u64 *last = ctx;
+	ck_assert_uint_ge(it->t, last[0]);
+	last[0] = it->t;
+	last[1]++;
+	return 0;
+}
+
+START_TEST(dump_order)
+{
+	d9_u32 a = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), b = tb_site(&B, "read", 0x2000, 900, NULL);
+	tb_thread(&B, 2, 0, 102, "x");
+	for (int k = 0; k < 3000; k++) {
+		tb_span(&B, 1, a, (struct tb_span){.t0 = US(100 * k), .t1 = US(100 * k + 90), .fd = 5});
+		tb_span(&B, 2, b, (struct tb_span){.t0 = US(70 * k), .t1 = US(70 * k + 60), .fd = 5});
+		if (k % 1000 == 999)
+			tb_segment(&B);
+	}
+	/* a handler's call lies within the wait that it interrupted */
+	tb_span(&B, 1, b, (struct tb_span){.t0 = MS(305), .t1 = MS(306), .fd = 5});
+	tb_span(&B, 1, a, (struct tb_span){.t0 = MS(304), .t1 = MS(310), .fd = 5});
+	tb_gap(&B, 2, MS(250), MS(260), 17);
+	tb_exit(&B, 1, MS(400), 1, 3);
+	tb_end(&B);
+	T = tb_read(&B);
+	ck_assert_uint_eq(T->procs.v[0].end_how, 1);
+	ck_assert_int_eq(T->procs.v[0].end_code, 3);
+	ck_assert_uint_eq(T->threads.v[thread(102)].gaps.v[0].events, 17);
+	d9_u64 last[2] = {0, 0};
+	ck_assert_int_eq(d9_timeline_walk(T, in_order, last), 0);
+	ck_assert_uint_eq(last[1], 6004);
+}
+END_TEST
+
+START_TEST(nested_spans_count_once)
+{
+	d9_u32 a = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), b = tb_site(&B, "read", 0x2000, 900, NULL);
+	d9_u64 t = loop(1, a, 0, 20, 5);
+	tb_span(&B, 1, b, (struct tb_span){.t0 = t + MS(1), .t1 = t + MS(7), .fd = 5});
+	tb_span(&B, 1, a, (struct tb_span){.t0 = t, .t1 = t + MS(9), .fd = 5});
+	analyse();
+	const struct d9_model_thread *mt = &M->threads[thread(100)];
+	ck_assert_uint_eq(mt->parked, MS(21 * 9));
+	ck_assert_uint_eq(mt->blocked, 0);
+}
+END_TEST
+
+START_TEST(session_is_a_family_tree)
+{
+	d9_u32 a = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
+	tb_proc(&B, 1, 0, 200, 100, 600, "/bin/svc");
+	loop(1, a, 0, 3, 5);
+	tb_end(&B);
+	B.at += MS(50);
+	tb_family(&B, "child"); /* exec'd by the forked process */
+	tb_proc(&B, 0, D9_NO_INDEX, 200, 100, 600, "/bin/child");
+	tb_thread(&B, 1, 0, 200, "child");
+	a = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
+	loop(1, a, 0, 3, 5);
+	tb_end(&B);
+	B.at += MS(50);
+	tb_family(&B, "grand"); /* a child of that one */
+	tb_proc(&B, 0, D9_NO_INDEX, 300, 200, 700, "/bin/grand");
+	tb_thread(&B, 1, 0, 300, "grand");
+	a = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
+	loop(1, a, 0, 3, 5);
+	tb_end(&B);
+	T = tb_read(&B);
+	ck_assert_str_eq(T->session, "svc-00000001");
+	ck_assert_uint_eq(T->families.n, 3);
+	ck_assert_uint_eq(T->procs.n, 4);
+	d9_trace_free(T);
+	B.at += MS(50);
+	tb_family(&B, "other"); /* later, and no relation */
+	tb_proc(&B, 0, D9_NO_INDEX, 900, 1, 800, "/bin/other");
+	tb_thread(&B, 1, 0, 900, "other");
+	tb_end(&B);
+	T = tb_read(&B);
+	ck_assert_str_eq(T->session, "other-00000004");
+	ck_assert_uint_eq(T->families.n, 1);
+	d9_trace_free(T);
+	struct d9_read_opts o = {.dir = B.dir, .pid = -1, .session = "all"};
+	ck_assert_int_eq(d9_trace_open(&o, &T), 0);
+	ck_assert_uint_eq(T->families.n, 4);
+	d9_trace_free(T);
+	o.session = "svc-00000001";
+	ck_assert_int_eq(d9_trace_open(&o, &T), 0);
+	ck_assert_uint_eq(T->families.n, 3);
+}
+END_TEST
+
+START_TEST(from_and_to)
+{
+	d9_u32 a = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
+	loop(1, a, 0, 100, 5);
+	tb_end(&B);
+	struct d9_read_opts o = {.dir = B.dir, .pid = -1, .from = {D9_TIME_FROM_START, MS(200)}, .to = {D9_TIME_BEFORE_END, MS(299)}};
+	ck_assert_int_eq(d9_trace_open(&o, &T), 0);
+	ck_assert_uint_eq(T->to - T->from, MS(999 - 200 - 299));
+	ck_assert_uint_eq(T->threads.v[thread(100)].spans.n, 51);
+	M = d9_model_new(T);
+	ck_assert_uint_eq(M->threads[thread(100)].wall, MS(500));
+}
+END_TEST
+
+START_TEST(one_file_and_foreign_files)
+{
+	d9_u32 a = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
+	loop(1, a, 0, 10, 5);
+	tb_segment(&B);
+	loop(1, a, MS(100), 10, 5);
+	tb_end(&B);
+	char path[256];
+	snprintf(path, sizeof(path), "%s/notes.d9", B.folder);
+	FILE *f = fopen(path, "w");
+	fputs("not ours", f);
+	fclose(f);
+	snprintf(path, sizeof(path), "%s/s-000001.d9", B.folder);
+	struct d9_read_opts o = {.dir = path, .pid = -1};
+	ck_assert_int_eq(d9_trace_open(&o, &T), 0);
+	ck_assert_uint_eq(T->threads.v[thread(100)].spans.n, 10);
+	d9_trace_free(T);
+	o.dir = B.folder;
+	ck_assert_int_eq(d9_trace_open(&o, &T), 0);
+	ck_assert_uint_eq(T->threads.v[thread(100)].spans.n, 20);
+	ck_assert_uint_eq(T->warnings.n, 0);
+}
+END_TEST
+
+/* ---- --fail-if --------------------------------------------------------------------------------------- */
+
+static bool always(const char *id) { return !strcmp(id, "long-poll"); }
+
+static bool seven_ms(void *ctx, const struct d9_clause *c, d9_u64 *ret)
+{
+	(void)ctx;
+	*ret = c->is_duration ? MS(7) : 2;
+	return strcmp(c->subject, "runq") != 0;
+}
+
+START_TEST(fail_if_grammar)
+{
+	struct d9_fail_if f;
+	char err[256];
+	const char *good[] = {"poll>5ms", "poll.p99 >= 7ms", "wait.max<1s", "findings=2", "critical==2,poll>1s", "long-poll!=0", " poll > 1us "};
+	const char *bad[] = {"",	  "poll",	 "poll>",     "poll>5",	  "poll.p42>1ms", "findings.max>1", "findings>1ms",
+			     "nothing>1", "poll>5ms,", "poll~5ms", "poll>>5ms", "critical>-1",	  "fd-table>1",	    "poll>5 parsecs"};
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		ck_assert_msg(!d9_fail_if_parse(good[i], always, &f, err, sizeof(err)), "%s: %s", good[i], err);
+		ck_assert_msg(d9_fail_if_check(&f, seven_ms, NULL) != NULL, "%s does not hold", good[i]);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ck_assert_msg(d9_fail_if_parse(bad[i], always, &f, err, sizeof(err)) < 0, "`%s` was taken", bad[i]);
+	ck_assert_int_eq(d9_fail_if_parse("poll>7ms,findings>2,runq>1ns", always, &f, err, sizeof(err)), 0);
+	ck_assert_ptr_null(d9_fail_if_check(&f, seven_ms, NULL));
+}
+END_TEST
+
+START_TEST(histogram)
+{
+	struct d9_hist h = {0};
+	for (d9_u64 i = 1; i <= 1000; i++)
+		d9_hist_add(&h, i * 1000);
+	d9_u64 p50 = d9_hist_quantile(&h, 0.5), p99 = d9_hist_quantile(&h, 0.99);
+	ck_assert_uint_ge(p50, 485000);
+	ck_assert_uint_le(p50, 515000);
+	ck_assert_uint_ge(p99, 960000);
+	ck_assert_uint_le(p99, 1000000);
+	d9_u64 sum = 0;
+	for (unsigned k = 0; k < 64; k++)
+		sum += d9_hist_bucket(&h, k);
+	ck_assert_uint_eq(sum, 1000);
+	ck_assert_uint_eq(d9_hist_bucket(&h, 9), 1); /* 512 <= 1000 < 1024 */
+	d9_hist_free(&h);
+	d9_hist_add(&h, 0);
+	d9_hist_add(&h, 1);
+	d9_hist_add(&h, 2);
+	d9_hist_add(&h, ~0ull);
+	ck_assert_uint_eq(d9_hist_bucket(&h, 0), 2);
+	ck_assert_uint_eq(d9_hist_bucket(&h, 1), 1);
+	ck_assert_uint_eq(d9_hist_bucket(&h, 63), 1);
+	d9_hist_free(&h);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const with_trace[] = {
+		r1_home_is_the_most_frequent_event_wait, r2_nested_wait_is_no_park, r3_depth_alone_does_not_decide, r4_distance_in_the_code,
+		r5_probe_and_wait_are_one_park, r6_null_wakeups_are_counted_apart, r7_pools_by_object, worker_rule, times_add_up,
+		long_poll, long_poll_warns_above_10_ms, short_poll_is_fine, waiting_for_a_cpu_is_no_long_poll, unexplained_is_no_long_poll,
+		unmeasured_is_no_long_poll, blocking_call, blocking_call_warning, short_call_is_fine, preempted_call_is_no_blocking_call,
+		a_sleep_is_a_sleep_on_a_busy_machine, gil_contention, a_gil_won_now_and_then_is_fine,
+		sleeping_main_is_no_worker, driver_starved, driver_not_starved_if_a_sibling_polls, lock_contention,
+		a_little_contention_is_fine, lock_holder_io, short_holder_is_fine, log_pipe_stall, convoy_ends_at_its_root,
+		slow_stdout_alone_is_fine, deadlock_through_a_condition, short_condition_wait_is_no_deadlock, deadlock_of_two,
+		waiting_in_a_row_is_no_deadlock, self_deadlock, a_call_that_ended_is_not_pending, event_loop_spin, busy_server_does_not_spin,
+		slow_loop_does_not_spin, accept_imbalance, balanced_accepts, one_poller_for_all_is_no_imbalance, fd_table_growth,
+		slow_accept_is_no_growth, oversubscribed_and_healthy, one_incident_is_one_finding, criticals_first_by_harm, dump_order,
+		nested_spans_count_once, session_is_a_family_tree, from_and_to, one_file_and_foreign_files};
+	const TTest *const plain[] = {fail_if_grammar, histogram};
+	Suite *s = suite_create("model");
+	TCase *a = tcase_create("trace"), *b = tcase_create("plain");
+	tcase_add_checked_fixture(a, setup, teardown);
+	tcase_set_timeout(a, 30);
+	for (size_t i = 0; i < sizeof(with_trace) / sizeof(with_trace[0]); i++)
+		tcase_add_test(a, with_trace[i]);
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+		tcase_add_test(b, plain[i]);
+	suite_add_tcase(s, a);
+	suite_add_tcase(s, b);
+	return suite_run(s);
+}

@@ -1,0 +1,276 @@
+#include "trace_builder.h"
+
+#include "format/arena.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct {
+	const char *family, *name;
+	d9_u32 flags;
+} hooks[] = {
+	{"epoll", "epoll_wait", 1}, {"poll", "poll", 1}, {"futex", "futex_wait", 2}, {"cond", "pthread_cond_wait", 2},
+	{"cond", "pthread_cond_timedwait", 2}, {"mutex", "pthread_mutex_lock", 2}, {"sem", "sem_wait", 2},
+	{"sleep", "nanosleep", 4}, {"read", "read", 8}, {"write", "write", 8}, {"open", "open", 8}, {"accept", "accept4", 8},
+	{"socket", "socket", 8}, {"sync", "fsync", 8}, {"join", "pthread_join", 0}, {"recv", "recv", 8}, {"send", "send", 8},
+};
+#define N_HOOKS (sizeof(hooks) / sizeof(hooks[0]))
+
+static void must(bool ok, const char *what)
+{
+	if (!ok) {
+		fprintf(stderr, "trace_builder: %s: %s\n", what, strerror(errno));
+		exit(99);
+	}
+}
+
+static d9_u32 hook_id(const char *name)
+{
+	for (d9_u32 i = 0; i < N_HOOKS; i++)
+		if (!strcmp(hooks[i].name, name))
+			return i + 1;
+	must(false, name);
+	return 0;
+}
+
+void tb_new(struct tb *b)
+{
+	*b = (struct tb){.fd = -1, .at = TB_BASE};
+	snprintf(b->dir, sizeof(b->dir), "/tmp/d9-test-XXXXXX");
+	must(mkdtemp(b->dir), "mkdtemp");
+	must(!posix_memalign(&b->memory, 64, d9_segw_bytes()), "memory");
+	memset(b->memory, 0, d9_segw_bytes());
+	b->w = d9_segw_init(b->memory);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+void tb_free(struct tb *b)
+{
+	if (!getenv("D9_TEST_KEEP"))
+		nftw(b->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	free(b->memory);
+}
+
+static int sink(void *ctx, const void *bytes, size_t n)
+{
+	return write(*(int *)ctx, bytes, n) == (ssize_t)n ? 0 : -EIO;
+}
+
+void tb_raw(struct tb *b, d9_u32 thread, const void *rec, size_t n, d9_u32 tail_kind, const void *tail, size_t n_tail)
+{
+	static _Alignas(8) unsigned char buf[D9_CHUNK_BYTES];
+	memset(buf, 0, sizeof(buf));
+	memcpy(buf, rec, n);
+	size_t len = n;
+	d9_u16 id = (d9_u16)((const struct d9_rec *)rec)->head;
+	if (d9_events[id].has_tail) {
+		struct d9_tail word = {D9_TAIL_WORD(tail_kind, n_tail), 0};
+		memcpy(buf + n, &word, sizeof(word));
+		if (n_tail)
+			memcpy(buf + n + sizeof(word), tail, n_tail);
+		len = (n + sizeof(word) + n_tail + 7) & ~(size_t)7;
+	}
+	((struct d9_rec *)buf)->head = D9_REC_HEAD(len, id) | D9_COMMITTED;
+	d9_u32 begin = thread == D9_THREAD_NONE ? 0 : b->offset[thread & 255], end = thread == D9_THREAD_NONE ? 0 : begin + (d9_u32)len;
+	int r = d9_segw_add(b->w, thread, 1, begin, end, (const void *)buf);
+	if (r == -ENOSPC) {
+		must(!d9_segw_flush(b->w), "flush");
+		r = d9_segw_add(b->w, thread, 1, begin, end, (const void *)buf);
+	}
+	errno = -r;
+	must(!r, d9_event_name(id));
+	if (thread != D9_THREAD_NONE)
+		b->offset[thread & 255] = end;
+}
+
+#define REC(ev, ...) ((struct d9_ev_##ev){.rec = {.head = D9_EV_##ev, __VA_ARGS__}})
+#define PUT(b, thread, e) tb_raw(b, thread, &(e), sizeof(e), 0, NULL, 0)
+
+static void put_hooks(struct tb *b)
+{
+	for (d9_u32 i = 0; i < N_HOOKS; i++) {
+		char tail[64];
+		int n = snprintf(tail, sizeof(tail), "%s%c%s", hooks[i].family, 0, hooks[i].name);
+		struct d9_ev_hook e = REC(hook);
+		e.id = i + 1;
+		e.flags = hooks[i].flags;
+		tb_raw(b, D9_THREAD_NONE, &e, sizeof(e), D9_TAIL_STRING, tail, (size_t)n);
+	}
+}
+
+static void begin(struct tb *b)
+{
+	char path[256];
+	snprintf(path, sizeof(path), "%s/s-%06u.d9", b->folder, ++b->sequence);
+	b->fd = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+	must(b->fd >= 0, path);
+	struct d9_seg_header h = {.family = {b->family, 7}, .sequence = b->sequence, .clock = D9_CLOCK_WORD(D9_CLOCK_MONOTONIC, 0),
+				  .created_real = 1700000000000000000ull + b->at + b->family};
+	must(!d9_segw_begin(b->w, &h, sink, &b->fd), "begin");
+	struct d9_ev_clock c = REC(clock, .t = b->at);
+	c.tsc = c.mono = b->at;
+	c.real = 1700000000000000000ull + b->at;
+	PUT(b, D9_THREAD_NONE, c);
+	put_hooks(b);
+}
+
+void tb_family(struct tb *b, const char *name)
+{
+	snprintf(b->folder, sizeof(b->folder), "%s/%s-%08x", b->dir, name, ++b->family);
+	must(!mkdir(b->folder, 0700), b->folder);
+	b->sequence = 0;
+	b->next_site = D9_SITE_FIRST;
+	memset(b->offset, 0, sizeof(b->offset));
+	begin(b);
+}
+
+void tb_segment(struct tb *b)
+{
+	must(!d9_segw_end(b->w), "end");
+	close(b->fd);
+	begin(b);
+}
+
+void tb_end(struct tb *b)
+{
+	must(!d9_segw_end(b->w), "end");
+	close(b->fd);
+	b->fd = -1;
+}
+
+void tb_proc(struct tb *b, d9_u32 id, d9_u32 parent, d9_i32 pid, d9_i32 ppid, d9_u64 start, const char *exe)
+{
+	struct d9_ev_proc e = REC(proc);
+	e.generation = id + 1;
+	e.start = start;
+	e.born = b->at;
+	e.id = id;
+	e.parent = parent;
+	e.pid = pid;
+	e.ppid = ppid;
+	tb_raw(b, D9_THREAD_NONE, &e, sizeof(e), D9_TAIL_STRING, exe, strlen(exe) + 1);
+}
+
+void tb_thread(struct tb *b, d9_u32 id, d9_u32 proc, d9_i32 tid, const char *name)
+{
+	struct d9_ev_thread e = REC(thread);
+	e.born = b->at;
+	e.id = id;
+	e.proc = proc;
+	e.tid = tid;
+	e.role = tid % 100 == 0;
+	tb_raw(b, D9_THREAD_NONE, &e, sizeof(e), D9_TAIL_STRING, name, strlen(name));
+}
+
+void tb_module(struct tb *b, d9_u32 id, d9_u32 proc, d9_u64 start, d9_u64 end, const char *path)
+{
+	struct d9_ev_module e = REC(module);
+	char tail[256] = "";
+	snprintf(tail + 1, sizeof(tail) - 1, "%s", path);
+	e.start = start;
+	e.end = end;
+	e.id = id;
+	e.proc = proc;
+	tb_raw(b, D9_THREAD_NONE, &e, sizeof(e), D9_TAIL_STRING, tail, strlen(path) + 2);
+}
+
+d9_u32 tb_site(struct tb *b, const char *hook, d9_u64 ra, d9_u32 depth, const d9_u64 *chain)
+{
+	struct d9_ev_site e = REC(site);
+	size_t n = 0;
+	while (chain && chain[n])
+		n++;
+	e.id = b->next_site++;
+	e.hook = hook_id(hook);
+	e.ra = ra;
+	e.depth = depth;
+	tb_raw(b, D9_THREAD_NONE, &e, sizeof(e), n ? D9_TAIL_FRAMES : 0, chain, n * sizeof(*chain));
+	return e.id;
+}
+
+void tb_span(struct tb *b, d9_u32 thread, d9_u32 site, struct tb_span s)
+{
+	struct d9_ev_span e = REC(span, .site = site, .t = b->at + s.t1);
+	e.dur = s.t1 - s.t0;
+	e.object = s.object;
+	e.waker_t = s.waker_t ? b->at + s.waker_t : 0;
+	e.result = s.result;
+	e.fd = s.fd ? s.fd : -1;
+	e.waker = s.waker ? s.waker - 1 : D9_THREAD_NONE;
+	e.owner = s.owner;
+	PUT(b, thread, e);
+}
+
+void tb_pending(struct tb *b, d9_u32 thread, d9_u32 site, d9_u64 since, d9_u64 t, d9_u64 object, d9_u32 owner)
+{
+	struct d9_ev_pending e = REC(pending, .site = site, .t = b->at + t);
+	e.since = b->at + since;
+	e.object = object;
+	e.fd = -1;
+	e.owner = owner;
+	PUT(b, thread, e);
+}
+
+void tb_held(struct tb *b, d9_u32 thread, d9_u64 object, d9_u64 since, d9_u64 t)
+{
+	struct d9_ev_held e = REC(held, .t = b->at + t);
+	e.object = object;
+	e.since = b->at + since;
+	PUT(b, thread, e);
+}
+
+void tb_cpu(struct tb *b, d9_u32 thread, d9_u64 t, d9_u64 run, d9_u64 delay)
+{
+	struct d9_ev_cpu e = REC(cpu, .t = b->at + t);
+	e.run = run;
+	e.delay = delay;
+	e.source = delay == D9_NOT_KNOWN ? 0 : 1;
+	PUT(b, thread, e);
+}
+
+void tb_calls(struct tb *b, d9_u32 thread, const char *hook, d9_u64 count, d9_u64 total, d9_u32 errors)
+{
+	struct d9_ev_calls e = REC(calls, .t = b->at);
+	e.count = count;
+	e.total = total;
+	e.max = count ? total / count : 0;
+	e.hook = hook_id(hook);
+	e.errors = errors;
+	PUT(b, thread, e);
+}
+
+void tb_gap(struct tb *b, d9_u32 thread, d9_u64 since, d9_u64 t, d9_u64 events)
+{
+	struct d9_ev_gap e = REC(gap, .t = b->at + t);
+	e.events = events;
+	e.since = b->at + since;
+	PUT(b, thread, e);
+}
+
+void tb_exit(struct tb *b, d9_u32 thread, d9_u64 t, d9_u32 how, d9_i32 code)
+{
+	struct d9_ev_exit e = REC(exit, .t = b->at + t);
+	e.code = code;
+	e.how = how;
+	PUT(b, thread, e);
+}
+
+struct d9_trace *tb_read(struct tb *b)
+{
+	struct d9_read_opts o = {.dir = b->dir, .pid = -1};
+	struct d9_trace *t = NULL;
+	int r = d9_trace_open(&o, &t);
+	must(!r, "d9_trace_open");
+	return t;
+}

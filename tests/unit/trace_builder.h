@@ -1,0 +1,53 @@
+/*
+ * Recordings with chosen times, made by the real segment writer: what the tests of the reader read.
+ * Times are ns; the clock of these recordings is CLOCK_MONOTONIC with a tick of 1 ns.
+ */
+#ifndef D9_TESTS_TRACE_BUILDER_H
+#define D9_TESTS_TRACE_BUILDER_H
+#include "cli/trace.h"
+#include "format/segment_write.h"
+
+#define MS(x) ((d9_u64)((x) * 1e6))
+#define US(x) ((d9_u64)((x) * 1e3))
+#define TB_BASE 5000000000ull /* when a recording begins */
+
+struct tb {
+	char dir[64];     /* the traces folder */
+	char folder[128]; /* the family being written */
+	int fd;
+	void *memory;
+	struct d9_segw *w;
+	d9_u32 next_site, sequence, family;
+	d9_u32 offset[256]; /* by thread: where the next record lies in its chunk */
+	d9_u64 at;          /* moments are given from here on */
+};
+
+void tb_new(struct tb *b);                    /* an empty traces folder */
+void tb_free(struct tb *b);                   /* removes it */
+void tb_family(struct tb *b, const char *name); /* begins NAME-XXXXXXXX with the usual hooks */
+void tb_segment(struct tb *b);                /* ends the segment, begins the next one */
+void tb_end(struct tb *b);                    /* ends the family */
+void tb_raw(struct tb *b, d9_u32 thread, const void *rec, size_t n, d9_u32 tail_kind, const void *tail, size_t n_tail);
+
+void tb_proc(struct tb *b, d9_u32 id, d9_u32 parent, d9_i32 pid, d9_i32 ppid, d9_u64 start, const char *exe);
+void tb_thread(struct tb *b, d9_u32 id, d9_u32 proc, d9_i32 tid, const char *name); /* tid == pid of 100: the main thread */
+void tb_module(struct tb *b, d9_u32 id, d9_u32 proc, d9_u64 start, d9_u64 end, const char *path);
+/* A place that calls the hook. chain: return addresses, innermost first, ended by 0; NULL = no stack. */
+d9_u32 tb_site(struct tb *b, const char *hook, d9_u64 ra, d9_u32 depth, const d9_u64 *chain);
+
+struct tb_span {
+	d9_u64 t0, t1, object, waker_t;
+	d9_i32 result, fd;
+	d9_u32 waker, owner; /* waker: thread id + 1 */
+};
+void tb_span(struct tb *b, d9_u32 thread, d9_u32 site, struct tb_span s); /* fd 0 means none */
+void tb_pending(struct tb *b, d9_u32 thread, d9_u32 site, d9_u64 since, d9_u64 t, d9_u64 object, d9_u32 owner);
+void tb_held(struct tb *b, d9_u32 thread, d9_u64 object, d9_u64 since, d9_u64 t);
+void tb_cpu(struct tb *b, d9_u32 thread, d9_u64 t, d9_u64 run, d9_u64 delay);
+void tb_calls(struct tb *b, d9_u32 thread, const char *hook, d9_u64 count, d9_u64 total, d9_u32 errors);
+void tb_gap(struct tb *b, d9_u32 thread, d9_u64 since, d9_u64 t, d9_u64 events);
+void tb_exit(struct tb *b, d9_u32 thread, d9_u64 t, d9_u32 how, d9_i32 code);
+
+struct d9_trace *tb_read(struct tb *b); /* the newest session, whole */
+
+#endif
