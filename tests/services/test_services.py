@@ -102,6 +102,7 @@ def recording(box):
     events = box.events()
     check(events, "nothing was recorded")
     check(not [e for e in events if e["event"] == "gap"], "events were lost")
+    check(min(e["t_ns"] for e in events) > 0 and any(e["dur_ns"] for e in events if e["event"] == "span"), "times that stand still")
     return events
 
 
