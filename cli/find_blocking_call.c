@@ -10,7 +10,7 @@ struct incident {
 	d9_u32 thread, span, poll; /* of the worst; poll: index */
 	d9_u64 blocked, poll_ns;   /* of the worst */
 	d9_u64 count, total;
-	d9_u64 late;               /* driver-starved: nobody polled for so long */
+	d9_u64 late; /* driver-starved: nobody polled for so long */
 	d9_u32 idle;
 	bool starved;
 };
@@ -55,7 +55,8 @@ static d9_u32 main_call(const struct d9_model *m, d9_u32 thread, const struct d9
 	}
 	for (d9_u32 i = p->first; longest != D9_NO_INDEX && i < p->first + p->n && i < th->spans.n; i++) {
 		const struct d9_span *s = &th->spans.v[i];
-		if (!(s->flags & (D9_SPAN_NESTED | D9_SPAN_PARK | D9_SPAN_CLAIMED)) && s->hook == th->spans.v[longest].hook)
+		if (!(s->flags & (D9_SPAN_NESTED | D9_SPAN_PARK | D9_SPAN_CLAIMED)) &&
+		    s->hook == th->spans.v[longest].hook)
 			sum += d9_span_dur(s);
 	}
 	*ret_sum = sum;
@@ -141,7 +142,8 @@ static void judge_driver(struct d9_model *m, d9_u32 thread, const struct d9_poll
 	if (!is_event_park(m, before) || before->span >= th->spans.n)
 		return;
 	const struct d9_span *s = &th->spans.v[in->span];
-	d9_u64 until = next_poller(m, th->proc, th->spans.v[before->span].fd, before->t1, p->t1), middle = s->t0 + d9_span_dur(s) / 2;
+	d9_u64 until = next_poller(m, th->proc, th->spans.v[before->span].fd, before->t1, p->t1),
+	       middle = s->t0 + d9_span_dur(s) / 2;
 	if (until < s->t1)
 		return;
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
@@ -153,8 +155,8 @@ static void judge_driver(struct d9_model *m, d9_u32 thread, const struct d9_poll
 		}
 		const struct d9_park *o = park_at(&m->threads[i], middle);
 		in->idle += (o && !is_event_park(m, o)) ||
-			    (!o && m->t->threads.v[i].pending.unfinished && m->t->threads.v[i].pending.since <= middle &&
-			     d9_model_pending_parks(m, i));
+			    (!o && m->t->threads.v[i].pending.unfinished &&
+			     m->t->threads.v[i].pending.since <= middle && d9_model_pending_parks(m, i));
 	}
 	in->starved = in->idle > 0;
 	in->late = until - before->t1;
@@ -165,7 +167,8 @@ static void judge_driver(struct d9_model *m, d9_u32 thread, const struct d9_poll
 static bool same_cause(const struct d9_model *m, const struct incident *a, const struct incident *b)
 {
 	const struct d9_span *x = d9_model_span(m, a->thread, a->span), *y = d9_model_span(m, b->thread, b->span);
-	return a->starved == b->starved && m->t->threads.v[a->thread].proc == m->t->threads.v[b->thread].proc && x->site == y->site;
+	return a->starved == b->starved && m->t->threads.v[a->thread].proc == m->t->threads.v[b->thread].proc &&
+	       x->site == y->site;
 }
 
 static void merge(const struct d9_model *m, incidents *all, const struct incident *in)
@@ -194,9 +197,15 @@ static void look(struct d9_model *m, d9_u32 thread, incidents *all)
 			continue;
 		d9_u64 sum;
 		d9_u32 call = main_call(m, thread, p, &sum);
-		if (call == D9_NO_INDEX || sum < D9_WARN_NS || only_starved_of_cpu(m, thread, d9_model_span(m, thread, call)))
+		if (call == D9_NO_INDEX || sum < D9_WARN_NS ||
+		    only_starved_of_cpu(m, thread, d9_model_span(m, thread, call)))
 			continue;
-		struct incident in = {.thread = thread, .span = call, .poll = i, .blocked = sum, .poll_ns = p->t1 - p->t0, .count = 1,
+		struct incident in = {.thread = thread,
+				      .span = call,
+				      .poll = i,
+				      .blocked = sum,
+				      .poll_ns = p->t1 - p->t0,
+				      .count = 1,
 				      .total = sum};
 		struct d9_split s = d9_model_split(m, thread, p);
 		if (s.on_cpu != D9_NOT_KNOWN && s.on_cpu > sum)
@@ -238,7 +247,8 @@ static void report(struct d9_model *m, struct d9_findings *out, const struct inc
 	f->harm = in->total * (1 + in->idle);
 	d9_finding_n(f, "blocked_ns", in->blocked);
 	if (in->starved) {
-		d9_finding_title(f, "%s sat in %s for %s and nobody else polled for events; %u workers were idle", who, hook, dur, in->idle);
+		d9_finding_title(f, "%s sat in %s for %s and nobody else polled for events; %u workers were idle", who,
+				 hook, dur, in->idle);
 		d9_finding_n(f, "late_ns", in->late);
 		d9_finding_n(f, "idle_workers", in->idle);
 	} else {
@@ -251,7 +261,8 @@ static void report(struct d9_model *m, struct d9_findings *out, const struct inc
 	d9_finding_span(f, (struct d9_ref){in->thread, D9_REF_SPAN, in->span});
 	f->try[0] = advice(s->kind);
 	if (in->starved)
-		f->try[1] = "A runtime that hands its I/O driver over before a poll would keep timers and sockets alive meanwhile.";
+		f->try[1] = "A runtime that hands its I/O driver over before a poll would keep timers and sockets "
+			    "alive meanwhile.";
 }
 
 void d9_find_blocking_call(struct d9_model *m, struct d9_findings *out)
