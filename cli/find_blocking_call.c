@@ -16,11 +16,22 @@ struct incident {
 };
 typedef D9_VEC(struct incident) incidents;
 
-/* Calls that come back at once on a descriptor that does not block: long ones are suspected to be preemption first. */
-static bool usually_instant(d9_u32 kind)
+/*
+ * Calls that take long only if something is wrong, or if the thread lost its CPU inside them; and waits for a lock,
+ * whose holder may have lost its own.  Without a measurement only long ones are believed.
+ */
+static bool is_doubtful(d9_u32 kind)
 {
-	return kind == D9_FAMILY_read || kind == D9_FAMILY_recv || kind == D9_FAMILY_send || kind == D9_FAMILY_write ||
-	       kind == D9_FAMILY_socket || kind == D9_FAMILY_accept;
+	switch (d9_kind_class(kind)) {
+	case D9_CLASS_LOCK:
+	case D9_CLASS_SIGNAL:
+		return true;
+	case D9_CLASS_IO:
+		return kind != D9_FAMILY_sync && kind != D9_FAMILY_dns && kind != D9_FAMILY_connect &&
+		       kind != D9_FAMILY_flock;
+	default:
+		return false;
+	}
 }
 
 /*
@@ -31,10 +42,13 @@ static bool usually_instant(d9_u32 kind)
 static bool only_starved_of_cpu(const struct d9_model *m, d9_u32 thread, const struct d9_span *s)
 {
 	d9_u64 delay, window, dur = d9_span_dur(s);
-	if (d9_kind_class(s->kind) == D9_CLASS_SLEEP && dur >= 2 * D9_WARN_NS)
+	enum d9_class c = d9_kind_class(s->kind);
+	if (c == D9_CLASS_SLEEP && dur >= 2 * D9_WARN_NS)
 		return false; /* it asked for it */
+	if (c == D9_CLASS_LOCK || c == D9_CLASS_SIGNAL)
+		return dur < D9_CRITICAL_NS; /* its holder's delay counts, not its own */
 	if (!d9_model_run_delay(m, thread, s->t0, s->t1, &delay, &window))
-		return usually_instant(s->kind) && dur < 2 * D9_WARN_NS;
+		return is_doubtful(s->kind) && dur < D9_CRITICAL_NS;
 	if (dur >= 2 * D9_CRITICAL_NS)
 		return window < dur * 2 && delay * 4 >= dur * 3;
 	return dur < delay + D9_WARN_NS;

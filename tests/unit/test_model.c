@@ -436,6 +436,38 @@ START_TEST(a_gil_won_now_and_then_is_fine)
 }
 END_TEST
 
+/* A call or a lock wait of 24 ms, and nobody read how long the thread waited for a CPU. */
+static void unmeasured_call(const char *hook, d9_u64 object)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), site = tb_site(&B, hook, 0x5000, 900, NULL);
+	d9_u64 t = loop(1, home, 0, 20, 5);
+	tb_span(&B, 1, site,
+		(struct tb_span){.t0 = t, .t1 = t + MS(24), .fd = object ? 0 : 3, .object = object, .result = 1});
+	loop(1, home, t + MS(24), 5, 5);
+	analyse();
+}
+
+START_TEST(unmeasured_recv)
+{
+	unmeasured_call("recv", 0);
+	nothing();
+}
+END_TEST
+
+START_TEST(unmeasured_lock_wait)
+{
+	unmeasured_call("pthread_mutex_lock", 0xabc);
+	nothing();
+}
+END_TEST
+
+START_TEST(unmeasured_fsync)
+{
+	unmeasured_call("fsync", 0);
+	only("blocking-call");
+}
+END_TEST
+
 START_TEST(sleeping_main_is_no_worker)
 {
 	d9_u32 nap = tb_site(&B, "nanosleep", 0x2000, 300, NULL);
@@ -1089,6 +1121,9 @@ int main(void)
 					   short_call_is_fine,
 					   preempted_call_is_no_blocking_call,
 					   a_sleep_is_a_sleep_on_a_busy_machine,
+					   unmeasured_recv,
+					   unmeasured_lock_wait,
+					   unmeasured_fsync,
 					   gil_contention,
 					   a_gil_won_now_and_then_is_fine,
 					   sleeping_main_is_no_worker,
