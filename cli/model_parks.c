@@ -3,7 +3,7 @@
  * its home; other places close by in the code are homes too; what waits deeper inside is a blocking
  * call, even by the same function on the way to the same descriptor.
  *
- * Numbers R1 to R6 are the rules of docs/MODEL.md, which says what each was learnt from.
+ * Numbers R1 to R6 are the rules of docs/MODEL.md.
  */
 #include "model_internal.h"
 

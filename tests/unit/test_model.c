@@ -468,6 +468,48 @@ START_TEST(unmeasured_fsync)
 }
 END_TEST
 
+/* Four threads open a FIFO; an idle fifth of their pool would have had room. */
+static void pool(bool idle_fifth, bool they_wait_for_work)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), op = tb_site(&B, "open", 0x5000, 900, NULL);
+	d9_u32 work = tb_site(&B, "pthread_cond_wait", 0x3000, 300, NULL);
+	loop(1, home, 0, 60, 5);
+	for (d9_u32 th = 2; th <= (idle_fifth ? 6u : 5u); th++) {
+		tb_thread(&B, th, 0, 100 + (d9_i32)th, "uv");
+		for (int k = 0; k < 4 && they_wait_for_work; k++)
+			tb_span(&B, th, work,
+				(struct tb_span){.t0 = MS(10 * k), .t1 = MS(10 * k + 9), .object = 0x900});
+		if (th == 6)
+			tb_span(&B, th, work, (struct tb_span){.t0 = MS(45), .t1 = MS(500), .object = 0x900});
+		else
+			tb_span(&B, th, op, (struct tb_span){.t0 = MS(50), .t1 = MS(380), .result = 9});
+	}
+	analyse();
+}
+
+START_TEST(pool_saturated)
+{
+	pool(false, true);
+	only("pool-saturated");
+	ck_assert_uint_eq(measured(need("pool-saturated"), "pool_threads"), 4);
+	ck_assert_uint_eq(measured(need("pool-saturated"), "blocked_ns"), MS(330));
+}
+END_TEST
+
+START_TEST(pool_with_room)
+{
+	pool(true, true);
+	nothing();
+}
+END_TEST
+
+START_TEST(siblings_that_sleep_are_no_pool)
+{
+	pool(false, false);
+	nothing();
+}
+END_TEST
+
 START_TEST(sleeping_main_is_no_worker)
 {
 	d9_u32 nap = tb_site(&B, "nanosleep", 0x2000, 300, NULL);
@@ -1122,6 +1164,9 @@ int main(void)
 					   preempted_call_is_no_blocking_call,
 					   a_sleep_is_a_sleep_on_a_busy_machine,
 					   unmeasured_recv,
+					   pool_saturated,
+					   pool_with_room,
+					   siblings_that_sleep_are_no_pool,
 					   unmeasured_lock_wait,
 					   unmeasured_fsync,
 					   gil_contention,
