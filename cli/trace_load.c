@@ -164,6 +164,17 @@ static void take_proc(struct d9_loader *l, const struct d9_segr_event *ev)
 		p->exe = tail_str(l, &ev->tail, &p->exe_bytes);
 }
 
+/* A program names its threads as it likes, and names end up on terminals. */
+static const char *clean_name(struct d9_loader *l, const char *had, const struct d9_bytes *b)
+{
+	char name[64];
+	size_t n = 0;
+	for (; n < b->n && n + 1 < sizeof(name) && b->p[n]; n++)
+		name[n] = b->p[n] < 0x20 || b->p[n] == 0x7f ? '?' : (char)b->p[n];
+	name[n] = '\0';
+	return strcmp(had, name) ? d9_bump_str(l->t, name, n) : had;
+}
+
 static void take_thread(struct d9_loader *l, const struct d9_segr_event *ev)
 {
 	const struct d9_ev_thread *e = (const void *)ev->rec;
@@ -173,9 +184,7 @@ static void take_thread(struct d9_loader *l, const struct d9_segr_event *ev)
 	t->tid = e->tid;
 	t->role = e->role;
 	t->born = raw(ev->clock, e->born);
-	size_t n;
-	if (strncmp(t->name, (const char *)ev->tail.p, ev->tail.n) != 0 || strlen(t->name) != ev->tail.n)
-		t->name = tail_str(l, &ev->tail, &n);
+	t->name = clean_name(l, t->name, &ev->tail);
 }
 
 static void take_module(struct d9_loader *l, const struct d9_segr_event *ev)

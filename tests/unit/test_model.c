@@ -151,22 +151,24 @@ END_TEST
 START_TEST(r4_distance_in_the_code)
 {
 	const d9_u64 poll[] = {0x1000, 0x50, 0x40, 0x30, 0}, cond[] = {0x3000, 0x50, 0x40, 0x30, 0},
-		     handler[] = {0x3100, 0x91, 0x92, 0x93, 0x94, 0x50, 0x40, 0x30, 0}, other[] = {0x3200, 0x61, 0};
+		     handler[] = {0x3100, 0x91, 0x92, 0x93, 0x94, 0x50, 0x40, 0x30, 0}, other[] = {0x3200, 0x61, 0},
+		     twin[] = {0x3300, 0x51, 0x50, 0x40, 0x30, 0};
 	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, poll),
 	       near = tb_site(&B, "pthread_cond_wait", 0x3000, 300, cond);
 	d9_u32 deep = tb_site(&B, "pthread_cond_wait", 0x3100, 900, handler),
 	       apart = tb_site(&B, "sem_wait", 0x3200, 390, other);
 	d9_u64 t = loop(1, home, 0, 20, 5);
-	d9_u32 sites[] = {near, deep, apart};
-	for (int s = 0; s < 3; s++)
+	d9_u32 second = tb_site(&B, "poll", 0x3300, 500, twin); /* two frames away */
+	d9_u32 sites[] = {near, deep, apart, second};
+	for (int s = 0; s < 4; s++)
 		for (int k = 0; k < 4; k++, t += MS(4))
 			tb_span(&B, 1, sites[s],
 				(struct tb_span){.t0 = t, .t1 = t + MS(3), .object = 0x500 + (d9_u64)s});
 	loop(1, home, t, 3, 5);
 	analyse();
 	d9_u32 i = thread(100);
-	ck_assert_uint_eq(M->threads[i].homes.n, 2);
-	ck_assert_uint_eq(M->threads[i].parks.n, 27);
+	ck_assert_uint_eq(M->threads[i].homes.n, 3);
+	ck_assert_uint_eq(M->threads[i].parks.n, 31);
 	int left;
 	ck_assert_int_eq(d9_model_distance(M, M->threads[i].home, M->threads[i].homes.v[1], &left), 1);
 }
@@ -437,34 +439,73 @@ START_TEST(a_gil_won_now_and_then_is_fine)
 END_TEST
 
 /* A call or a lock wait of 24 ms, and nobody read how long the thread waited for a CPU. */
-static void unmeasured_call(const char *hook, d9_u64 object)
+static void unmeasured_call(const char *hook, d9_u64 object, d9_u64 dur)
 {
 	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), site = tb_site(&B, hook, 0x5000, 900, NULL);
 	d9_u64 t = loop(1, home, 0, 20, 5);
 	tb_span(&B, 1, site,
-		(struct tb_span){.t0 = t, .t1 = t + MS(24), .fd = object ? 0 : 3, .object = object, .result = 1});
-	loop(1, home, t + MS(24), 5, 5);
+		(struct tb_span){.t0 = t, .t1 = t + dur, .fd = object ? 0 : 3, .object = object, .result = 1});
+	loop(1, home, t + dur, 5, 5);
 	analyse();
 }
 
 START_TEST(unmeasured_recv)
 {
-	unmeasured_call("recv", 0);
+	unmeasured_call("recv", 0, MS(24));
 	nothing();
 }
 END_TEST
 
 START_TEST(unmeasured_lock_wait)
 {
-	unmeasured_call("pthread_mutex_lock", 0xabc);
+	unmeasured_call("pthread_mutex_lock", 0xabc, MS(24));
 	nothing();
 }
 END_TEST
 
 START_TEST(unmeasured_fsync)
 {
-	unmeasured_call("fsync", 0);
+	unmeasured_call("fsync", 0, MS(24));
 	only("blocking-call");
+}
+END_TEST
+
+START_TEST(short_fsync)
+{
+	unmeasured_call("fsync", 0, MS(9.5));
+	nothing();
+}
+END_TEST
+
+START_TEST(hot_lock_with_one_slow_holder)
+{
+	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL), rd = tb_site(&B, "read", 0x2000, 300, NULL);
+	for (d9_u32 th = 2; th <= 5; th++)
+		tb_thread(&B, th, 0, 100 + (d9_i32)th, "w");
+	tb_span(&B, 2, rd, (struct tb_span){.t0 = MS(200), .t1 = MS(220), .fd = 4, .result = 1});
+	for (d9_u32 th = 3; th <= 5; th++)
+		for (int k = 0; k < 60; k++) {
+			d9_u64 t0 = MS(10 * k), t1 = MS(10 * k + (k == 20 ? 9.5 : 4));
+			tb_span(&B, th, lock, (struct tb_span){.t0 = t0, .t1 = t1, .object = 0xabc, .owner = 102});
+		}
+	analyse();
+	only("lock-contention");
+}
+END_TEST
+
+START_TEST(a_loop_that_holds_is_not_told_twice)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL),
+	       lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 900, NULL);
+	d9_u32 rd = tb_site(&B, "read", 0x2000, 300, NULL);
+	d9_u64 t = loop(1, home, 0, 20, 5);
+	tb_thread(&B, 2, 0, 102, "waiter");
+	tb_span(&B, 1, rd, (struct tb_span){.t0 = t, .t1 = t + MS(200), .fd = 4, .result = 1});
+	tb_span(&B, 2, lock, (struct tb_span){.t0 = t + MS(10), .t1 = t + MS(200), .object = 0xabc, .owner = 100});
+	loop(1, home, t + MS(200), 5, 5);
+	analyse();
+	only("lock-holder-io");
+	ck_assert_uint_eq(F.of.n, 1);
 }
 END_TEST
 
@@ -1165,6 +1206,9 @@ int main(void)
 					   a_sleep_is_a_sleep_on_a_busy_machine,
 					   unmeasured_recv,
 					   pool_saturated,
+					   short_fsync,
+					   hot_lock_with_one_slow_holder,
+					   a_loop_that_holds_is_not_told_twice,
 					   pool_with_room,
 					   siblings_that_sleep_are_no_pool,
 					   unmeasured_lock_wait,
