@@ -36,13 +36,15 @@ struct d9_finding {
 	D9_VEC(struct d9_victim {
 		d9_u32 thread;
 		d9_u64 waited;
-	}) victims;
+	})
+	victims;
 	D9_VEC(struct d9_measured {
 		const char *key;
 		bool is_real;
 		d9_u64 n; /* D9_NOT_KNOWN = null */
 		double real;
-	}) measured;
+	})
+	measured;
 	D9_VEC(struct d9_ref) spans; /* evidence */
 	const char *try[4];
 };

@@ -68,7 +68,8 @@ static void name_pool(const struct d9_model *m, struct d9_pool *p)
 {
 	const char *name = m->t->threads.v[p->threads.v[0]].name;
 	size_t n = strlen(name);
-	while (n && (name[n - 1] == '-' || name[n - 1] == ':' || name[n - 1] == '/' || (name[n - 1] >= '0' && name[n - 1] <= '9')))
+	while (n && (name[n - 1] == '-' || name[n - 1] == ':' || name[n - 1] == '/' ||
+		     (name[n - 1] >= '0' && name[n - 1] <= '9')))
 		n--;
 	snprintf(p->name, sizeof(p->name), "%.*s pool", (int)n, n ? name : "");
 }
@@ -79,7 +80,8 @@ static void join_pool(struct d9_model *m, struct d9_map *map, d9_u64 key, d9_u32
 	if (i == D9_MAP_EMPTY) {
 		i = (d9_u32)m->pools.n;
 		d9_vec_push(&m->pools, (struct d9_pool){.proc = m->t->threads.v[thread].proc,
-							.site = m->threads[thread].home, .object = object});
+							.site = m->threads[thread].home,
+							.object = object});
 		d9_map_put(map, key, i);
 	}
 	d9_vec_push(&m->pools.v[i].threads, thread);
@@ -89,7 +91,8 @@ static void join_pool(struct d9_model *m, struct d9_map *map, d9_u64 key, d9_u32
 static bool may_pool(const struct d9_model *m, d9_u32 i)
 {
 	const struct d9_model_thread *mt = &m->threads[i];
-	return mt->home != D9_NO_INDEX && !is_event_home(m, i) && mt->role != D9_ROLE_WORKER && mt->role != D9_ROLE_RECORDER;
+	return mt->home != D9_NO_INDEX && !is_event_home(m, i) && mt->role != D9_ROLE_WORKER &&
+	       mt->role != D9_ROLE_RECORDER;
 }
 
 static d9_u64 place_key(const struct d9_model *m, d9_u32 i, d9_u64 object)
