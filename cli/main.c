@@ -11,6 +11,14 @@
 
 /* In the order in which a newcomer needs them. */
 static const struct d9_cmd commands[] = {
+	{"run", d9_cmd_run, "[--dir D] [--kernel auto|off] [--quiet] [--OPTION=VALUE]... -- CMD [ARG]...", "Record a program.",
+	 "  --dir D        folder of the recording (default: $D9_DIR, else ./d9-traces)\n"
+	 "  --kernel WHEN  auto or off: the kernel's side comes in a later version\n"
+	 "  --quiet        no summary at the end\n"
+	 "  --OPTION=VALUE as the environment variable D9_OPTION, e.g. --segment-mb=4; `d9 help env` lists them\n"
+	 "Exits as CMD does, 128+N if signal N killed it; 125 if d9 itself failed, 126 CMD cannot be executed, 127 not found.\n\n"
+	 "Example:\n"
+	 "  d9 run -- redis-server --port 7777\n"},
 	{"report", d9_cmd_report, "[--fail-if EXPR] [--top N] [DIR]",
 	 "Say who stood still, how long, on what and holding up whom.",
 	 "  --top N         how many of the longest spans (10)\n"
@@ -36,6 +44,19 @@ static const struct d9_cmd commands[] = {
 	 "  --stacks        stacks too (with --json)\n\n"
 	 "Example:\n"
 	 "  d9 dump --json | grep '\"pending\"'\n"},
+	{"status", d9_cmd_status, "[--metrics] [--json] [PID|DIR]", "Say what is being recorded, and what is wrong with it.",
+	 "  --metrics  for a metrics collector (OpenMetrics text)\n"
+	 "  --json     one JSON document on stdout\n\n"
+	 "Example:\n"
+	 "  d9 status --metrics\n"},
+	{"ctl", d9_cmd_ctl, "PID on|off|flush", "Turn recording on or off, or have everything written out now.",
+	 "The order goes through shared memory: no signal, no socket, no thread in the program.\n\n"
+	 "Example:\n"
+	 "  d9 ctl 4711 off\n"},
+	{"recover", d9_cmd_recover, "[DIR]", "Write out what programs that died left in shared memory.",
+	 "Reading commands see it anyway; recover makes it segments and frees the memory.\n\n"
+	 "Example:\n"
+	 "  d9 recover /var/tmp/d9-0\n"},
 	{"check", d9_cmd_check, "[--json] BINARY|PID", "Say what will be seen in a program, and what will not.",
 	 "  --json   one JSON document on stdout\n"
 	 "A script stands for its interpreter, a name without a slash is looked for on PATH.\n"

@@ -35,8 +35,7 @@ struct column {
 
 /* How one event of the file is decoded.  A row is this build's struct, then three words of ours. */
 struct plan {
-	bool known;   /* the file describes it */
-	bool dropped; /* this build does not */
+	bool dropped; /* this build has no such event */
 	bool is_blob;
 	d9_u8 t_codec, site_codec, id; /* id in this build */
 	d9_u8 n_columns, n_before;
@@ -69,9 +68,9 @@ struct kept {
 struct d9_segr {
 	struct d9_seg_header header;
 	struct source src;
-	struct plan *plan;  /* by the file's event id */
-	d9_u64 first_block; /* offset of the block after the descriptors */
-	bool torn_at_start; /* the file ends inside its descriptors */
+	struct plan *plan[D9_EVENT_ID_MAX + 1]; /* by the file's event id; 0: it describes none */
+	d9_u64 first_block;                     /* offset of the block after the descriptors */
+	bool torn_at_start;                     /* the file ends inside its descriptors */
 
 	struct d9_segr_stats stats;
 	d9_u64 decoded;     /* records of good blocks, delivered or not */
@@ -288,15 +287,16 @@ static unsigned find_event(const struct text *name)
 /* The column of one field: where in the row it goes. */
 static struct column place_column(struct plan *plan, const struct text *name, bool is_dur, d9_u64 codec)
 {
+	const struct d9_event_desc *e = &d9_events[plan->id];
 	struct column c = {.codec = (d9_u8)codec};
-	if (codec == D9_CODEC_BLOB || (codec == D9_CODEC_BYTES && plan->is_blob)) {
+	bool is_tail = e->has_tail && text_is(name, e->fields[e->n_fields].name);
+	if ((codec == D9_CODEC_BLOB && is_tail) || (codec == D9_CODEC_BYTES && plan->is_blob)) {
 		c.off = ROW_TAIL(plan);
 		c.size = 8;
 		return c;
 	}
 	if (codec < D9_CODEC_UINT || codec > D9_CODEC_BEFORE)
 		return c;
-	const struct d9_event_desc *e = &d9_events[plan->id];
 	unsigned off = sizeof(struct d9_rec);
 	for (unsigned i = 0; i < e->n_fields; off += e->fields[i++].size)
 		if (text_is(name, e->fields[i].name)) {
@@ -330,20 +330,21 @@ static bool get_field(struct d9_cursor *c, struct plan *plan)
 	return true;
 }
 
-/* One event.  0, -EBADMSG, or -EPROTO: its records cannot be read, and so neither can those beside them. */
-static int get_event(struct d9_cursor *c, struct plan *plans)
+/* One event.  0, -ENOMEM, -EBADMSG, or -EPROTO: its records cannot be read, and so neither can those beside them. */
+static int get_event(struct d9_cursor *c, struct plan **plans)
 {
 	d9_u64 id, size, t_codec, site_codec, n_fields;
 	struct text name, kind;
-	if (!d9_uvar_need(c, &id) || id == 0 || id > D9_EVENT_ID_MAX || plans[id].known || !get_text(c, &name) ||
+	if (!d9_uvar_need(c, &id) || id == 0 || id > D9_EVENT_ID_MAX || plans[id] || !get_text(c, &name) ||
 	    !get_text(c, &kind) || !d9_uvar_need(c, &size) || !d9_uvar_need(c, &t_codec) ||
 	    !d9_uvar_need(c, &site_codec) || !d9_uvar_need(c, &n_fields))
 		return -EBADMSG;
 	if (n_fields > FIELDS_MAX || t_codec < D9_CODEC_T || t_codec > D9_CODEC_T_GAP || site_codec < D9_CODEC_UINT ||
 	    site_codec > D9_CODEC_CHAIN)
 		return -EPROTO;
-	struct plan *plan = &plans[id];
-	plan->known = true;
+	struct plan *plan = plans[id] = calloc(1, sizeof(*plan));
+	if (!plan)
+		return -ENOMEM;
 	plan->id = (d9_u8)find_event(&name);
 	plan->dropped = !plan->id;
 	plan->is_blob = plan->id == D9_EV_blob;
@@ -435,9 +436,10 @@ static int get_types(struct decode *d)
 		d->count[d->types[i]]++;
 	size_t bytes = 0;
 	for (unsigned id = 0; id <= D9_EVENT_ID_MAX; id++) {
-		if (d->count[id] && !d->r->plan[id].known)
+		if (d->count[id] && !d->r->plan[id])
 			return -EBADMSG;
-		bytes += (size_t)d->count[id] * ROW_STRIDE(&d->r->plan[id]);
+		if (d->count[id])
+			bytes += (size_t)d->count[id] * ROW_STRIDE(d->r->plan[id]);
 	}
 	if (!grow(&d->r->rows, &d->r->rows_cap, bytes + 1) ||
 	    !grow(&d->r->places, &d->r->places_cap, (d->h.n_records + 1u) * sizeof(*d->r->places)) ||
@@ -449,7 +451,7 @@ static int get_types(struct decode *d)
 	for (unsigned id = 0; id <= D9_EVENT_ID_MAX; id++) {
 		d->rows[id] = p;
 		d->next[id] = place;
-		p += (size_t)d->count[id] * ROW_STRIDE(&d->r->plan[id]);
+		p += d->count[id] ? (size_t)d->count[id] * ROW_STRIDE(d->r->plan[id]) : 0;
 		place += d->count[id];
 	}
 	return 0;
@@ -545,7 +547,7 @@ static int decode_block(struct decode *d)
 	if (!error)
 		error = get_types(d);
 	for (unsigned id = 0; !error && id <= D9_EVENT_ID_MAX; id++)
-		if (d->count[id] && !get_columns(d, &d->r->plan[id], id))
+		if (d->count[id] && !get_columns(d, d->r->plan[id], id))
 			error = -EBADMSG;
 	return error;
 }
@@ -592,7 +594,7 @@ static int keep_block(struct decode *d, d9_u64 at)
 static bool has_blobs(const struct decode *d)
 {
 	for (unsigned id = 0; id <= D9_EVENT_ID_MAX; id++)
-		if (d->count[id] && d->r->plan[id].is_blob)
+		if (d->count[id] && d->r->plan[id]->is_blob)
 			return true;
 	return false;
 }
@@ -652,7 +654,7 @@ static int deliver_run(struct decode *d, const struct d9_run *run, const d9_u8 *
 	d9_u64 run_t = d->h.t_min;
 	for (; ev.index < run->n; ev.index++) {
 		unsigned id = *(*type)++;
-		const struct plan *plan = &r->plan[id];
+		const struct plan *plan = r->plan[id];
 		d9_u8 *row = d->rows[id] + (size_t)*d->next[id]++ * ROW_STRIDE(plan);
 		finish_row(plan, row, &run_t);
 		if (plan->dropped) {
@@ -909,16 +911,12 @@ unreadable:
 static int open_source(const struct source *src, const char *name, struct d9_segr **ret, char *err, size_t n_err)
 {
 	struct d9_segr *r = calloc(1, sizeof(*r));
-	struct plan *plan = calloc(D9_EVENT_ID_MAX + 1, sizeof(*plan));
-	if (!r || !plan) {
-		free(r);
-		free(plan);
+	if (!r) {
 		if (src->fd >= 0)
 			close(src->fd);
 		return fail(-ENOMEM, err, n_err, NAME_MAX_SHOWN ": no memory to read it; free some.", name);
 	}
 	r->src = *src;
-	r->plan = plan;
 	int error = check_header(r, name, err, n_err);
 	if (!error)
 		error = check_descriptors(r, name, err, n_err);
@@ -976,7 +974,8 @@ void d9_segr_close(struct d9_segr *r)
 	if (r->src.fd >= 0)
 		close(r->src.fd);
 	free(r->src.window);
-	free(r->plan);
+	for (unsigned id = 0; id <= D9_EVENT_ID_MAX; id++)
+		free(r->plan[id]);
 	free(r->blobs);
 	free(r->raw);
 	free(r->rows);

@@ -75,6 +75,7 @@ d9_u32 d9_site_new(struct d9_cell *me, d9_u32 hook, const void *ra, const void *
 void d9_record_cpu(struct d9_cell *me, d9_u64 t)
 {
 	struct timespec ts;
+	me->last_end = t; /* once in a long gap, and then once a millisecond while it lasts */
 	if (d9_shim.priv->nosys || d9_sys2(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (long)&ts))
 		return;
 	const d9_u32 len = sizeof(struct d9_ev_cpu);

@@ -43,7 +43,7 @@ static void forget_taken(struct d9_drain *d) { d->n_taken = 0; }
 /* The block is written: the arena may forget what was in it. */
 static void commit_taken(struct d9_drain *d)
 {
-	bool freed = false;
+	d9_u32 lowest = ~0u;
 	for (d9_u32 i = 0; i < d->n_taken; i++) {
 		struct d9_chunk_entry *e = &d->v.entries[d->taken[i].chunk];
 		d9_store_release(&e->drained, d->taken[i].upto);
@@ -54,11 +54,15 @@ static void commit_taken(struct d9_drain *d)
 		d9_store_release(&e->state, D9_CHUNK_WORD(0, D9_CHUNK_BACKED));
 		if (was_full)
 			d9_add_relaxed(&d->v.h->chunks_full, -1u);
-		freed = true;
+		if (d->taken[i].chunk < lowest)
+			lowest = d->taken[i].chunk;
 	}
 	d->n_taken = 0;
-	if (freed)
-		d9_add_acq_rel(&d->v.h->free_epoch, 1);
+	if (lowest == ~0u)
+		return;
+	/* The next claims reuse what was just read: memory that is in the cache, and a small part of the budget. */
+	d9_store_relaxed(&d->v.h->chunk_hint, lowest);
+	d9_add_acq_rel(&d->v.h->free_epoch, 1);
 }
 
 int d9_drain_flush(struct d9_drain *d)

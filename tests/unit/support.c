@@ -25,7 +25,8 @@ void buffer_add(struct buffer *b, const void *bytes, size_t n)
 		b->p = realloc(b->p, b->cap);
 		need(b->p, "no memory");
 	}
-	memcpy(b->p + b->n, bytes, n);
+	if (n)
+		memcpy(b->p + b->n, bytes, n);
 	b->n += n;
 }
 
@@ -70,6 +71,8 @@ void chance_seed(void)
 	printf("# D9_TEST_SEED=%llu\n", (unsigned long long)chance_state);
 	fflush(stdout);
 }
+
+void chance_set(d9_u64 seed) { chance_state = seed; }
 
 d9_u64 chance(void) /* splitmix64 */
 {
@@ -435,4 +438,13 @@ int dump_segment(FILE *to, const void *bytes, size_t n)
 		(unsigned long long)s.t_max, s.has_footer);
 	d9_segr_close(r);
 	return error;
+}
+
+void print_event(FILE *to, unsigned id)
+{
+	const struct d9_event_desc *e = &d9_events[id];
+	fprintf(to, "%u %s %s\n", id, e->name, e->kind_name);
+	for (unsigned i = 0; i < e->n_fields + e->has_tail; i++)
+		fprintf(to, "%u %s.%s %s %s\n", id, e->name, e->fields[i].name, e->fields[i].type,
+			e->fields[i].unit_name);
 }

@@ -31,6 +31,7 @@ void buffer_load(struct buffer *b, const char *path);
 
 /* Seeds from D9_TEST_SEED or the clock, and prints the seed. */
 void chance_seed(void);
+void chance_set(d9_u64 seed);
 d9_u64 chance(void);
 d9_u64 chance_below(d9_u64 n);
 
@@ -95,6 +96,9 @@ void header_seal(struct buffer *b);
 
 unsigned event_first(void);
 unsigned event_next(unsigned id); /* 0 after the last; leaves out blob, which the writer makes */
+
+/* What schema.lock says of an event: a line for it, and one for each of its fields. */
+void print_event(FILE *to, unsigned id);
 
 /* One line per record, with every field by name: what tests/golden holds. */
 int dump_segment(FILE *to, const void *bytes, size_t n);

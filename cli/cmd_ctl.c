@@ -1,0 +1,95 @@
+/* d9 ctl: orders to a running recorder, through its control word. No signal, no socket, no thread in the host. */
+#include "cmd.h"
+#include "live.h"
+
+#include "shim/adopt.h"
+#include "shim/lease.h"
+#include "shim/switch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FLUSH_WAIT_MS 5000
+
+static int open_failed(int pid, int r)
+{
+	switch (r) {
+	case -ESRCH: return d9_fail(D9_EXIT_DATA, "there is no process %d", pid);
+	case -ENOENT: return d9_fail(D9_EXIT_DATA, "process %d is not recorded: it has no session memory mapped; start it with `d9 run` or LD_PRELOAD", pid);
+	case -EACCES:
+	case -EPERM: return d9_fail(D9_EXIT_PERMISSION, "process %d belongs to another user; use its user or root", pid);
+	case -EBADMSG: return d9_fail(D9_EXIT_DATA, "process %d is recorded by another version of libd9shim.so", pid);
+	default: return d9_fail(D9_EXIT_DATA, "cannot open the session memory of process %d: %s", pid, strerror(-r));
+	}
+}
+
+/* Nobody drains: then this command does it, once. */
+static int flush_ourselves(const struct d9_live *l)
+{
+	struct d9_adopted a;
+	int dir = open(l->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return -errno;
+	int r = d9_adopt_open(dir, D9_LEASE_RUN, &a);
+	if (r) {
+		close(dir);
+		return r;
+	}
+	r = d9_drain_pass(a.d, 0);
+	d9_adopt_close(&a);
+	return r < 0 ? r : 0;
+}
+
+static int flush(struct d9_live *l)
+{
+	d9_u32 asked = d9_add_acq_rel(&l->h->flush_asked, 1) + 1;
+	if (!d9_lease_fresh(&l->h->lease) && flush_ourselves(l) == 0)
+		return D9_EXIT_OK;
+	d9_add_relaxed(&l->h->drain_wake, 1);
+	(void)syscall(SYS_futex, &l->h->drain_wake, FUTEX_WAKE, 64, NULL, NULL, 0);
+	for (int ms = 0; ms < FLUSH_WAIT_MS; ms += 5) {
+		if ((d9_i32)(d9_load_acquire(&l->h->flush_done) - asked) >= 0)
+			return D9_EXIT_OK;
+		nanosleep(&(struct timespec){0, 5000000}, NULL);
+	}
+	return d9_fail(D9_EXIT_DATA, "the recorder did not flush within 5 s; `d9 status` says why");
+}
+
+int d9_cmd_ctl(const struct d9_cmd *self, int argc, char **argv)
+{
+	const char *op[2] = {NULL, NULL};
+	unsigned n = 0;
+	int r = d9_opts_parse(self, argc, argv, NULL, 0, op, 2, &n);
+	if (r)
+		return r - 1;
+	char *end = NULL;
+	long pid = n == 2 ? strtol(op[0], &end, 10) : 0;
+	if (n != 2 || *end || pid <= 0)
+		return d9_fail(D9_EXIT_USAGE, "ctl takes a PID and one of on, off, flush");
+	if (!strcmp(op[1], "snapshot"))
+		return d9_fail(D9_EXIT_USAGE, "`snapshot` is not built in this version: it comes with flight mode");
+	bool on = !strcmp(op[1], "on"), off = !strcmp(op[1], "off");
+	if (!on && !off && strcmp(op[1], "flush") != 0)
+		return d9_fail(D9_EXIT_USAGE, "`%s` is no order; ctl takes a PID and one of on, off, flush", op[1]);
+	struct d9_live l;
+	r = d9_live_open_pid((int)pid, 1, &l);
+	if (r)
+		return open_failed((int)pid, r);
+	int code = D9_EXIT_OK;
+	if (on || off) {
+		(void)flock(l.fd, LOCK_EX); /* two orders at once: one after the other; the lease is another kind of lock */
+		d9_switch(l.h, on ? l.h->configured_mask : 0);
+	} else {
+		code = flush(&l);
+	}
+	d9_live_close(&l);
+	return code;
+}

@@ -1,0 +1,258 @@
+/*
+ * d9 run: starts a program with the recorder preloaded, drains it from outside, ends as it ends.  The program is
+ * a plain child: same terminal, same process group, signals as they were.
+ */
+#include "cmd.h"
+#include "run_families.h"
+#include "shim_path.h"
+
+#include "shim/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <poll.h>
+#include <unistd.h>
+
+enum { EXIT_OWN = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
+#define ROUND_MS 20
+
+struct run {
+	const char *dir;
+	bool quiet;
+	char **cmd;
+	char abs_dir[PATH_MAX], shim[PATH_MAX];
+	sigset_t old_mask;
+	int signals; /* signalfd */
+	pid_t pid;
+	struct d9_families *families;
+};
+
+/* ---- options ------------------------------------------------------------------------------------------- */
+
+/* "--segment-mb=4" is D9_SEGMENT_MB=4; refused here, where a person can read it, rather than told in d9 status later. */
+static int set_option(const char *arg)
+{
+	char name[64] = "D9_", why[sizeof(((struct d9_config *)0)->warnings)];
+	const char *eq = strchr(arg, '=');
+	size_t n = 3;
+	if (!eq)
+		return d9_fail(D9_EXIT_USAGE, "unknown option %s; recorder options are --NAME=VALUE, `d9 help env` lists them", arg);
+	for (const char *p = arg + 2; p < eq && n + 1 < sizeof(name); p++)
+		name[n++] = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
+	name[n] = 0;
+	struct d9_config c;
+	char *none[] = {NULL};
+	d9_config_from_env(&c, none);
+	if (d9_config_set(&c, name, eq + 1)) {
+		snprintf(why, sizeof(why), "%s", c.warnings);
+		why[strcspn(why, "\n")] = 0;
+		char *semi = strrchr(why, ';'); /* what would be used instead does not apply: nothing is run */
+		if (semi)
+			*semi = 0;
+		return d9_fail(D9_EXIT_USAGE, "%s", why);
+	}
+	return setenv(name, eq + 1, 1) ? d9_fail(EXIT_OWN, "out of memory") : 0;
+}
+
+static int usage(const struct d9_cmd *self)
+{
+	printf("Usage: d9 run %s\n\n%s\n\n%s", self->synopsis, self->summary, self->help);
+	return D9_EXIT_OK + 1;
+}
+
+/* 0, or exit code + 1. */
+static int parse(const struct d9_cmd *self, int argc, char **argv, struct run *r)
+{
+	int i = 1;
+	for (; i < argc && argv[i][0] == '-'; i++) {
+		const char *a = argv[i], *v = NULL;
+		if (!strcmp(a, "--")) {
+			i++;
+			break;
+		}
+		if (!strcmp(a, "--help") || !strcmp(a, "-h"))
+			return usage(self);
+		if (!strcmp(a, "--quiet")) {
+			r->quiet = true;
+		} else if (!strcmp(a, "--dir") || !strncmp(a, "--dir=", 6)) {
+			v = a[5] ? a + 6 : i + 1 < argc ? argv[++i] : NULL;
+			if (!v || !*v)
+				return d9_fail(D9_EXIT_USAGE, "--dir takes a folder") + 1;
+			r->dir = v;
+		} else if (!strcmp(a, "--kernel") || !strncmp(a, "--kernel=", 9)) {
+			v = a[8] ? a + 9 : i + 1 < argc ? argv[++i] : "";
+			if (!strcmp(v, "on"))
+				return d9_fail(D9_EXIT_USAGE, "`--kernel on` is not built in this version: d9-kernel comes later") + 1;
+			if (strcmp(v, "auto") != 0 && strcmp(v, "off") != 0)
+				return d9_fail(D9_EXIT_USAGE, "--kernel takes auto, on or off") + 1;
+		} else {
+			int e = set_option(a);
+			if (e)
+				return e + 1;
+		}
+	}
+	if (i >= argc)
+		return d9_fail(D9_EXIT_USAGE, "run takes a command: d9 run -- CMD ARG...") + 1;
+	r->cmd = argv + i;
+	return 0;
+}
+
+/* A bad value in the environment is refused too: the program's owner set it for this run. */
+static int check_environment(void)
+{
+	extern char **environ;
+	struct d9_config c;
+	d9_config_from_env(&c, environ);
+	if (!c.warnings[0])
+		return 0;
+	c.warnings[strcspn(c.warnings, "\n")] = 0;
+	char *semi = strrchr(c.warnings, ';');
+	if (semi)
+		*semi = 0;
+	return d9_fail(D9_EXIT_USAGE, "%s", c.warnings);
+}
+
+/* ---- before the start ------------------------------------------------------------------------------------ */
+
+static int make_dir(struct run *r)
+{
+	const char *dir = r->dir ? r->dir : getenv("D9_DIR");
+	if (!dir || !*dir)
+		dir = "d9-traces";
+	if (mkdir(dir, 0700) && errno != EEXIST)
+		return d9_fail(EXIT_OWN, "cannot make the folder %s: %s; --dir names another", dir, strerror(errno));
+	if (!realpath(dir, r->abs_dir))
+		return d9_fail(EXIT_OWN, "cannot use the folder %s: %s", dir, strerror(errno));
+	if (access(r->abs_dir, W_OK | X_OK))
+		return d9_fail(EXIT_OWN, "cannot write to the folder %s: %s; --dir names another", dir, strerror(errno));
+	return setenv("D9_DIR", r->abs_dir, 1) ? d9_fail(EXIT_OWN, "out of memory") : 0;
+}
+
+static int preload(struct run *r)
+{
+	int e = d9_shim_path(r->shim, sizeof(r->shim));
+	if (e == -EINVAL)
+		return d9_fail(EXIT_OWN, "the path %s holds a space or a colon, which LD_PRELOAD cannot; install it elsewhere", r->shim);
+	if (e)
+		return d9_fail(EXIT_OWN, "libd9shim.so was not found beside d9; is it installed?");
+	const char *old = getenv("LD_PRELOAD");
+	char *all = NULL;
+	/* First, so that its hooks see the program's calls; what was there stays, and is what the hooks call. */
+	if (asprintf(&all, "%s%s%s", r->shim, old && *old ? ":" : "", old ? old : "") < 0 || setenv("LD_PRELOAD", all, 1))
+		return d9_fail(EXIT_OWN, "out of memory");
+	free(all);
+	return 0;
+}
+
+/* ---- the program ------------------------------------------------------------------------------------------ */
+
+/* Starts CMD; what exec says comes through a pipe that a successful exec closes. */
+static int start(struct run *r)
+{
+	int pipe_fd[2], e = 0;
+	if (pipe2(pipe_fd, O_CLOEXEC))
+		return d9_fail(EXIT_OWN, "cannot make a pipe: %s", strerror(errno));
+	r->pid = fork();
+	if (r->pid < 0)
+		return d9_fail(EXIT_OWN, "cannot fork: %s", strerror(errno));
+	if (!r->pid) {
+		sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
+		execvp(r->cmd[0], r->cmd);
+		e = errno;
+		ssize_t n = write(pipe_fd[1], &e, sizeof(e));
+		_exit(n == sizeof(e) ? EXIT_NOT_FOUND : EXIT_OWN);
+	}
+	close(pipe_fd[1]);
+	ssize_t n;
+	do
+		n = read(pipe_fd[0], &e, sizeof(e));
+	while (n < 0 && errno == EINTR);
+	close(pipe_fd[0]);
+	if (n != sizeof(e))
+		return 0;
+	waitpid(r->pid, NULL, 0);
+	return d9_fail(e == ENOENT || e == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "cannot run %s: %s", r->cmd[0], strerror(e));
+}
+
+/* Waits for the program and drains meanwhile.  Its waitpid status. */
+static int attend(struct run *r)
+{
+	for (;;) {
+		int status;
+		struct pollfd p = {r->signals, POLLIN, 0};
+		if (waitpid(r->pid, &status, WNOHANG) == r->pid) {
+			d9_families_ended(r->families, r->pid, status);
+			return status;
+		}
+		d9_families_round(r->families);
+		if (poll(&p, 1, ROUND_MS) <= 0)
+			continue;
+		struct signalfd_siginfo si;
+		/* The terminal sends INT and QUIT to the whole group; what was sent to us alone is passed on. */
+		if (read(r->signals, &si, sizeof(si)) == sizeof(si) && si.ssi_signo != SIGCHLD && si.ssi_signo != SIGINT &&
+		    si.ssi_signo != SIGQUIT)
+			kill(r->pid, (int)si.ssi_signo);
+	}
+}
+
+static void block_signals(struct run *r)
+{
+	sigset_t s;
+	sigemptyset(&s);
+	for (const int *p = (const int[]){SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, 0}; *p; p++)
+		sigaddset(&s, *p);
+	sigprocmask(SIG_BLOCK, &s, &r->old_mask);
+	r->signals = signalfd(-1, &s, SFD_CLOEXEC | SFD_NONBLOCK);
+	/* Over a file size limit a write says EFBIG, and d9 reports it. */
+	signal(SIGXFSZ, SIG_IGN);
+}
+
+static void summarize(const struct run *r)
+{
+	const struct d9_families *f = r->families;
+	if (r->quiet)
+		return;
+	if (!d9_families_count(f)) {
+		fprintf(stderr,
+			"d9: nothing was recorded: libd9shim.so did not load into %s; `d9 check %s` says why\n", r->cmd[0], r->cmd[0]);
+		return;
+	}
+	fprintf(stderr, "d9: %u process famil%s, %llu records, %.1f MB in %s", d9_families_count(f), d9_families_count(f) == 1 ? "y" : "ies",
+		(unsigned long long)d9_families_events(f), (double)d9_families_bytes(f) / 1e6, r->abs_dir);
+	if (d9_families_dropped(f))
+		fprintf(stderr, "; %llu events found no memory (D9_MEM_MB)", (unsigned long long)d9_families_dropped(f));
+	fprintf(stderr, "\nd9: d9 report %s\n", r->abs_dir);
+}
+
+int d9_cmd_run(const struct d9_cmd *self, int argc, char **argv)
+{
+	struct run r = {.signals = -1};
+	int e = parse(self, argc, argv, &r);
+	if (e)
+		return e - 1;
+	if ((e = check_environment()) || (e = make_dir(&r)))
+		return e;
+	r.families = d9_families_new(r.abs_dir);
+	if (!r.families)
+		return d9_fail(EXIT_OWN, "out of memory");
+	block_signals(&r);
+	/* The environment is the child's; what d9 itself starts would be recorded too, so it starts nothing else. */
+	if ((e = preload(&r)) || (e = start(&r))) {
+		d9_families_free(r.families);
+		return e;
+	}
+	int status = attend(&r);
+	d9_families_finish(r.families);
+	summarize(&r);
+	d9_families_free(r.families);
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}

@@ -1,0 +1,325 @@
+/* d9 status: what is being recorded, how far back it reaches, and what is wrong. */
+#include "cmd.h"
+#include "json.h"
+#include "live.h"
+
+#include "shim/clock.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct state {
+	char id[300];
+	const char *word; /* on, off, stopped, failed, dead */
+	bool alive, readable;
+	int pid;
+	d9_u64 disk_bytes, n_segments;
+	d9_u64 events, dropped, bytes, segments, heartbeat_age, total_budget, started_mono;
+	d9_u32 error_code;
+	char error[260];
+	char warnings[1536];
+	bool configured, supported, active, shared;
+};
+
+static const char *const error_words[] = {"none", "dir", "space", "memory", "thread", "limit"};
+
+static void disk_use(const char *folder, struct state *s)
+{
+	DIR *d = opendir(folder);
+	if (!d)
+		return;
+	for (struct dirent *e; (e = readdir(d));) {
+		struct stat st;
+		size_t n = strlen(e->d_name);
+		if (n < 4 || strcmp(e->d_name + n - 3, ".d9") || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			continue;
+		s->disk_bytes += (d9_u64)st.st_size;
+		s->n_segments++;
+	}
+	closedir(d);
+}
+
+/* What the header of its arena says. */
+static void from_header(const struct d9_live *l, struct state *s)
+{
+	const struct d9_arena_header *h = l->h;
+	d9_u64 now = d9_mono_ns(), beat = h->lease.heartbeat_mono;
+	int members = d9_live_members(l);
+	s->readable = true;
+	s->alive = members != 0;
+	s->pid = (int)h->creator_pid;
+	s->configured = h->configured_mask != 0;
+	s->supported = true;
+	s->active = s->alive && h->mask != 0;
+	s->shared = true;
+	s->dropped = h->drops;
+	s->events = h->events_drained;
+	s->bytes = h->bytes_written;
+	s->segments = h->segments;
+	s->total_budget = h->total_bytes;
+	s->started_mono = h->started_mono;
+	s->heartbeat_age = beat && beat <= now ? now - beat : D9_NOT_KNOWN;
+	s->error_code = h->error_code < sizeof(error_words) / sizeof(*error_words) ? h->error_code : 0;
+	if (s->error_code)
+		snprintf(s->error, sizeof(s->error), "%.*s: %s", (int)sizeof(h->error_text) - 1, h->error_text, strerror((int)h->error_errno));
+	snprintf(s->warnings, sizeof(s->warnings), "%.*s", (int)sizeof(h->warnings) - 1, h->warnings);
+	/* A drainer that has not been heard of for long while there is something to drain is a recorder that stands still. */
+	bool stopped = s->heartbeat_age != D9_NOT_KNOWN && s->heartbeat_age > 10000000000ull;
+	s->word = !s->alive ? "dead" : s->error_code ? "failed" : stopped ? "stopped" : h->mask ? "on" : "off";
+}
+
+static void read_folder(const char *folder, struct state *s)
+{
+	struct d9_live l;
+	const char *base = strrchr(folder, '/');
+	*s = (struct state){.heartbeat_age = D9_NOT_KNOWN, .word = "dead"};
+	snprintf(s->id, sizeof(s->id), "%.*s", (int)sizeof(s->id) - 1, base ? base + 1 : folder);
+	disk_use(folder, s);
+	if (!d9_live_open_folder(folder, 0, &l)) {
+		from_header(&l, s);
+		d9_live_close(&l);
+	}
+}
+
+/* ---- printing --------------------------------------------------------------------------------------- */
+
+static void print_json(const char *loss, d9_u64 covers, d9_u64 disk, const struct state *s, size_t n)
+{
+	struct d9_json j;
+	d9_json_document(&j, stdout, "status");
+	d9_json_str(&j, "loss_bound", loss);
+	d9_json_known(&j, "covers_ns", covers);
+	d9_json_u64(&j, "disk_usage_bytes", disk);
+	d9_json_array(&j, "processes");
+	for (size_t i = 0; i < n; i++) {
+		d9_json_object(&j, NULL);
+		d9_json_str(&j, "id", s[i].id);
+		if (s[i].readable)
+			d9_json_i64(&j, "pid", s[i].pid);
+		else
+			d9_json_null(&j, "pid");
+		d9_json_bool(&j, "alive", s[i].alive);
+		d9_json_str(&j, "state", s[i].word);
+		d9_json_bool(&j, "configured", s[i].configured);
+		d9_json_bool(&j, "supported", s[i].supported);
+		d9_json_bool(&j, "active", s[i].active);
+		d9_json_str(&j, "mode", "stream");
+		d9_json_known(&j, "events", s[i].readable ? s[i].events : D9_NOT_KNOWN);
+		d9_json_known(&j, "dropped", s[i].readable ? s[i].dropped : D9_NOT_KNOWN);
+		d9_json_u64(&j, "bytes", s[i].disk_bytes);
+		d9_json_u64(&j, "segments", s[i].n_segments);
+		d9_json_known(&j, "heartbeat_age_ns", s[i].heartbeat_age);
+		if (s[i].error_code) {
+			d9_json_object(&j, "last_error");
+			d9_json_str(&j, "code", error_words[s[i].error_code]);
+			d9_json_str(&j, "message", s[i].error);
+			d9_json_end_object(&j);
+		} else {
+			d9_json_null(&j, "last_error");
+		}
+		d9_json_array(&j, "warnings");
+		for (const char *p = s[i].warnings; *p;) {
+			size_t len = strcspn(p, "\n");
+			d9_json_strn(&j, NULL, p, len);
+			p += len + (p[len] == '\n');
+		}
+		d9_json_end_array(&j);
+		d9_json_end_object(&j);
+	}
+	d9_json_end_array(&j);
+	(void)d9_json_end_document(&j);
+}
+
+/* Text of the OpenMetrics exposition format. */
+static void print_metrics(d9_u64 disk, const struct state *s, size_t n)
+{
+#define METRIC(name, type, help) printf("# TYPE " name " " type "\n# HELP " name " " help "\n")
+#define EACH(fmt, name, value) \
+	for (size_t i = 0; i < n; i++) \
+		if (s[i].readable) \
+			printf(name "{process=\"%s\",pid=\"%d\"} " fmt "\n", s[i].id, s[i].pid, value);
+	METRIC("d9_up", "gauge", "1 if a process of the family lives.");
+	EACH("%d", "d9_up", s[i].alive)
+	METRIC("d9_configured", "gauge", "1 if hooks are configured.");
+	EACH("%d", "d9_configured", s[i].configured)
+	METRIC("d9_supported", "gauge", "1 if this recorder works here.");
+	EACH("%d", "d9_supported", s[i].supported)
+	METRIC("d9_active", "gauge", "1 if it records now.");
+	EACH("%d", "d9_active", s[i].active)
+	METRIC("d9_errors", "counter", "Errors standing: what status calls last_error.");
+	EACH("%d", "d9_errors_total", s[i].error_code != 0)
+	METRIC("d9_disk_usage_bytes", "gauge", "Bytes of all segments in the folder.");
+	printf("d9_disk_usage_bytes %llu\n", (unsigned long long)disk);
+	METRIC("d9_events", "counter", "Records written to segments.");
+	EACH("%llu", "d9_events_total", (unsigned long long)s[i].events)
+	METRIC("d9_dropped_events", "counter", "Records not made for want of memory.");
+	EACH("%llu", "d9_dropped_events_total", (unsigned long long)s[i].dropped)
+	METRIC("d9_written_bytes", "counter", "Bytes written to segments.");
+	EACH("%llu", "d9_written_bytes_total", (unsigned long long)s[i].bytes)
+	METRIC("d9_heartbeat_age_seconds", "gauge", "Since the drainer's last pass.");
+	for (size_t i = 0; i < n; i++)
+		if (s[i].readable && s[i].heartbeat_age != D9_NOT_KNOWN)
+			printf("d9_heartbeat_age_seconds{process=\"%s\",pid=\"%d\"} %.3f\n", s[i].id, s[i].pid, (double)s[i].heartbeat_age / 1e9);
+	printf("# EOF\n");
+#undef METRIC
+#undef EACH
+}
+
+static void print_text(const char *loss, d9_u64 covers, d9_u64 disk, const struct state *s, size_t n)
+{
+	char buf[32];
+	printf("%-28s %-8s %8s %12s %9s %10s %9s\n", "process", "state", "pid", "events", "dropped", "on disk", "heartbeat");
+	for (size_t i = 0; i < n; i++) {
+		char pid[16] = "-", events[24] = "-", dropped[24] = "-";
+		if (s[i].readable) {
+			snprintf(pid, sizeof(pid), "%d", s[i].pid);
+			snprintf(events, sizeof(events), "%llu", (unsigned long long)s[i].events);
+			snprintf(dropped, sizeof(dropped), "%llu", (unsigned long long)s[i].dropped);
+		}
+		printf("%-28s %-8s %8s %12s %9s %7.1f MB %9s\n", s[i].id, s[i].word, pid, events, dropped, (double)s[i].disk_bytes / 1e6,
+		       s[i].heartbeat_age == D9_NOT_KNOWN ? "-" : d9_format_duration(s[i].heartbeat_age, buf));
+		if (s[i].error_code)
+			printf("    error: %s\n", s[i].error);
+		for (const char *p = s[i].warnings; *p;) {
+			size_t len = strcspn(p, "\n");
+			printf("    warning: %.*s\n", (int)len, p);
+			p += len + (p[len] == '\n');
+		}
+	}
+	printf("%.1f MB on disk", (double)disk / 1e6);
+	if (covers != D9_NOT_KNOWN)
+		printf("; at the present rate the budget reaches back %s", d9_format_duration(covers, buf));
+	printf("\n%s\n", loss);
+}
+
+/* How far back the budget reaches at the rate since the start; unknown while nothing is written. */
+static d9_u64 covers_of(const struct state *s, size_t n)
+{
+	d9_u64 least = D9_NOT_KNOWN, now = d9_mono_ns();
+	for (size_t i = 0; i < n; i++) {
+		if (!s[i].alive || !s[i].readable || !s[i].bytes || now <= s[i].started_mono)
+			continue;
+		double covers = (double)s[i].total_budget * (double)(now - s[i].started_mono) / (double)s[i].bytes;
+		if (covers < 9e18 && (d9_u64)covers < least)
+			least = (d9_u64)covers;
+	}
+	return least;
+}
+
+static const char *loss_of(const struct state *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (s[i].alive && !s[i].shared)
+			return "records wait in private memory and die with the process (see the error)";
+	return "nothing that was recorded is lost when a process dies: it is in a segment, in shared memory, or in a counted gap";
+}
+
+/* ---- the folders to look at --------------------------------------------------------------------------- */
+
+static bool is_process_folder(const char *path)
+{
+	DIR *d = opendir(path);
+	bool found = false;
+	if (!d)
+		return false;
+	for (struct dirent *e; !found && (e = readdir(d));) {
+		size_t n = strlen(e->d_name);
+		found = !strcmp(e->d_name, "arena") || (n > 3 && !strcmp(e->d_name + n - 3, ".d9"));
+	}
+	closedir(d);
+	return found;
+}
+
+static size_t collect(const char *dir, struct state **ret)
+{
+	struct dirent **names;
+	*ret = NULL;
+	if (is_process_folder(dir)) {
+		*ret = calloc(1, sizeof(**ret));
+		if (*ret)
+			read_folder(dir, *ret);
+		return *ret != NULL;
+	}
+	int n = scandir(dir, &names, NULL, alphasort);
+	size_t got = 0;
+	if (n < 0)
+		return 0;
+	*ret = calloc((size_t)n + 1, sizeof(**ret));
+	for (int i = 0; i < n; i++) {
+		char path[4096];
+		if (names[i]->d_name[0] != '.' && *ret && snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name) < (int)sizeof(path) &&
+		    is_process_folder(path))
+			read_folder(path, *ret + got++);
+		free(names[i]);
+	}
+	free(names);
+	return got;
+}
+
+/* A PID instead of a folder: that process's arena. */
+static int collect_pid(int pid, struct state **ret, size_t *ret_n)
+{
+	struct d9_live l;
+	int r = d9_live_open_pid(pid, 0, &l);
+	if (r == -ESRCH)
+		return d9_fail(D9_EXIT_DATA, "there is no process %d", pid);
+	if (r == -EACCES || r == -EPERM)
+		return d9_fail(D9_EXIT_PERMISSION, "process %d belongs to another user; use its user or root", pid);
+	if (r)
+		return d9_fail(D9_EXIT_DATA, "process %d is not recorded, or by another version of libd9shim.so", pid);
+	*ret = calloc(1, sizeof(**ret));
+	if (!*ret)
+		return d9_fail(D9_EXIT_DATA, "out of memory");
+	struct state *s = *ret;
+	*s = (struct state){.heartbeat_age = D9_NOT_KNOWN};
+	const char *base = strrchr(l.folder, '/');
+	snprintf(s->id, sizeof(s->id), "%.*s", (int)sizeof(s->id) - 1, base ? base + 1 : l.folder);
+	disk_use(l.folder, s);
+	from_header(&l, s);
+	s->pid = pid;
+	d9_live_close(&l);
+	*ret_n = 1;
+	return D9_EXIT_OK;
+}
+
+int d9_cmd_status(const struct d9_cmd *self, int argc, char **argv)
+{
+	const char *metrics = NULL;
+	struct d9_opt extra = {"--metrics", false, &metrics};
+	struct d9_read_opts o;
+	int r = d9_read_opts_parse(self, argc, argv, 0, &extra, 1, &o);
+	if (r)
+		return r - 1;
+	struct state *s = NULL;
+	size_t n = 0;
+	char *end;
+	long pid = strtol(o.dir, &end, 10);
+	if (o.dir[0] && !*end && pid > 0 && access(o.dir, F_OK)) {
+		r = collect_pid((int)pid, &s, &n);
+		if (r)
+			return r;
+	} else {
+		n = collect(o.dir, &s);
+	}
+	if (!n) {
+		free(s);
+		return d9_fail(D9_EXIT_DATA, "no recording in %s; `d9 run -- CMD` makes one", o.dir);
+	}
+	d9_u64 disk = 0;
+	for (size_t i = 0; i < n; i++)
+		disk += s[i].disk_bytes;
+	if (metrics)
+		print_metrics(disk, s, n);
+	else if (o.json)
+		print_json(loss_of(s, n), covers_of(s, n), disk, s, n);
+	else
+		print_text(loss_of(s, n), covers_of(s, n), disk, s, n);
+	free(s);
+	return D9_EXIT_OK;
+}

@@ -1,0 +1,311 @@
+/* See run_families.h. */
+#include "run_families.h"
+
+#include "shim/adopt.h"
+#include "shim/atomic.h"
+#include "shim/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RESCAN_NS 20000000ull   /* how soon a new family is noticed */
+#define PASS_NS 500000000ull    /* how often a family is drained without being asked */
+#define ALIVE_NS 200000000ull   /* how often it is seen whether a family has ended */
+
+struct family {
+	char name[NAME_MAX + 1];
+	struct d9_adopted a;
+	enum { KNOWN_BEFORE, WAITING, DRAINING, ENDED } state;
+	d9_u64 passed_mono, alive_mono;
+	d9_u64 events, dropped, segments;
+};
+
+struct d9_families {
+	char dir[PATH_MAX];
+	struct family *of;
+	unsigned n, room;
+	d9_u64 scanned_mono;
+	struct timespec dir_mtime;
+	unsigned taken;
+};
+
+static struct family *find(struct d9_families *f, const char *name)
+{
+	for (unsigned i = 0; i < f->n; i++)
+		if (!strcmp(f->of[i].name, name))
+			return &f->of[i];
+	return NULL;
+}
+
+static struct family *add(struct d9_families *f, const char *name)
+{
+	if (f->n == f->room) {
+		unsigned room = f->room ? 2 * f->room : 64;
+		struct family *of = realloc(f->of, room * sizeof(*of));
+		if (!of)
+			return NULL;
+		f->of = of;
+		f->room = room;
+	}
+	struct family *m = &f->of[f->n++];
+	*m = (struct family){.state = WAITING};
+	snprintf(m->name, sizeof(m->name), "%s", name);
+	return m;
+}
+
+/* Notices the folders that are there now.  The folder's own time tells whether it changed at all. */
+static void scan(struct d9_families *f, int state)
+{
+	struct stat st;
+	if (stat(f->dir, &st))
+		return;
+	if (state == WAITING && st.st_mtim.tv_sec == f->dir_mtime.tv_sec && st.st_mtim.tv_nsec == f->dir_mtime.tv_nsec)
+		return;
+	DIR *d = opendir(f->dir);
+	if (!d)
+		return;
+	for (struct dirent *e; (e = readdir(d));) {
+		if (e->d_name[0] == '.' || find(f, e->d_name))
+			continue;
+		struct family *m = add(f, e->d_name);
+		if (m)
+			m->state = state;
+	}
+	closedir(d);
+	f->dir_mtime = st.st_mtim;
+}
+
+struct d9_families *d9_families_new(const char *dir)
+{
+	struct d9_families *f = calloc(1, sizeof(*f));
+	if (!f)
+		return NULL;
+	snprintf(f->dir, sizeof(f->dir), "%s", dir);
+	scan(f, KNOWN_BEFORE);
+	return f;
+}
+
+static int open_folder(const struct d9_families *f, const struct family *m)
+{
+	char path[PATH_MAX + NAME_MAX + 2];
+	snprintf(path, sizeof(path), "%s/%s", f->dir, m->name);
+	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static void note_counts(struct family *m)
+{
+	m->events = m->a.h->events_drained;
+	m->dropped = m->a.h->drops;
+}
+
+/* Takes a family over as soon as its memory is ready.  One that drained itself on its way out is done. */
+static void take_over(struct d9_families *f, struct family *m)
+{
+	int dir = open_folder(f, m);
+	if (dir < 0) {
+		m->state = ENDED;
+		return;
+	}
+	int r = d9_adopt_open(dir, D9_LEASE_RUN, &m->a);
+	if (!r) {
+		m->state = DRAINING;
+		f->taken++;
+		return;
+	}
+	close(dir);
+	/* -ENOENT: not made yet, or over already; -EBADMSG: its header is not finished; -EAGAIN: it drains itself. */
+	if (++m->passed_mono > 500)
+		m->state = ENDED;
+}
+
+static void finish(struct family *m)
+{
+	if (d9_drain_pass(m->a.d, D9_PASS_FINAL) >= 0)
+		d9_adopt_remove(&m->a);
+	note_counts(m);
+	d9_adopt_close(&m->a);
+	m->state = ENDED;
+}
+
+static bool asked(const struct family *m)
+{
+	const struct d9_arena_header *h = m->a.h;
+	return d9_load_relaxed(&h->flush_asked) != d9_load_relaxed(&h->flush_done) || d9_load_relaxed(&h->chunks_full) > h->n_chunks / 8;
+}
+
+static void drain(struct family *m, d9_u64 now)
+{
+	if (asked(m) || now - m->passed_mono >= PASS_NS) {
+		m->passed_mono = now;
+		(void)d9_drain_pass(m->a.d, 0);
+		note_counts(m);
+	}
+	if (now - m->alive_mono >= ALIVE_NS) {
+		m->alive_mono = now;
+		if (!d9_drain_alive(m->a.d))
+			finish(m);
+	}
+}
+
+/* ---- the session's budget ------------------------------------------------------------------------------ */
+
+struct oldest {
+	d9_u64 total, n;
+	struct timespec t;
+	char path[PATH_MAX + 2 * NAME_MAX + 3];
+	d9_u64 bytes;
+};
+
+static bool is_segment(const char *name)
+{
+	return (name[0] == 's' || name[0] == 'k') && name[1] == '-' && strspn(name + 2, "0123456789") == 6 && !strcmp(name + 8, ".d9");
+}
+
+static void measure_folder(const struct d9_families *f, const struct family *m, struct oldest *o)
+{
+	char path[PATH_MAX + NAME_MAX + 2];
+	snprintf(path, sizeof(path), "%s/%s", f->dir, m->name);
+	DIR *d = opendir(path);
+	if (!d)
+		return;
+	for (struct dirent *e; (e = readdir(d));) {
+		struct stat st;
+		if (!is_segment(e->d_name) || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			continue;
+		o->total += (d9_u64)st.st_size;
+		o->n++;
+		if (o->path[0] && (st.st_mtim.tv_sec > o->t.tv_sec || (st.st_mtim.tv_sec == o->t.tv_sec && st.st_mtim.tv_nsec >= o->t.tv_nsec)))
+			continue;
+		o->t = st.st_mtim;
+		o->bytes = (d9_u64)st.st_size;
+		snprintf(o->path, sizeof(o->path), "%s/%s", path, e->d_name);
+	}
+	closedir(d);
+}
+
+static void measure(const struct d9_families *f, struct oldest *o)
+{
+	*o = (struct oldest){.total = 0};
+	for (unsigned i = 0; i < f->n; i++)
+		if (f->of[i].state != KNOWN_BEFORE)
+			measure_folder(f, &f->of[i], o);
+}
+
+/* After a segment was closed somewhere: the oldest of the session go until it is within its budget. */
+static void evict(struct d9_families *f)
+{
+	bool rolled = false;
+	d9_u64 budget = 0;
+	for (unsigned i = 0; i < f->n; i++) {
+		struct family *m = &f->of[i];
+		if (m->state != DRAINING)
+			continue;
+		budget = m->a.h->total_bytes > budget ? m->a.h->total_bytes : budget;
+		rolled |= m->a.h->segments != m->segments;
+		m->segments = m->a.h->segments;
+	}
+	struct oldest o;
+	while (rolled && budget) {
+		measure(f, &o);
+		if (o.n < 2 || o.total <= budget || unlink(o.path))
+			return;
+	}
+}
+
+void d9_families_round(struct d9_families *f)
+{
+	d9_u64 now = d9_mono_ns();
+	if (now - f->scanned_mono >= RESCAN_NS) {
+		f->scanned_mono = now;
+		scan(f, WAITING);
+	}
+	for (unsigned i = 0; i < f->n; i++) {
+		if (f->of[i].state == WAITING)
+			take_over(f, &f->of[i]);
+		if (f->of[i].state == DRAINING)
+			drain(&f->of[i], now);
+	}
+	evict(f);
+}
+
+void d9_families_ended(struct d9_families *f, int pid, int status)
+{
+	d9_families_round(f);
+	for (unsigned i = 0; i < f->n; i++)
+		if (f->of[i].state == DRAINING)
+			d9_drain_child_ended(f->of[i].a.d, pid, status);
+}
+
+void d9_families_finish(struct d9_families *f)
+{
+	f->dir_mtime = (struct timespec){0};
+	scan(f, WAITING);
+	for (unsigned i = 0; i < f->n; i++) {
+		struct family *m = &f->of[i];
+		if (m->state == WAITING)
+			take_over(f, m);
+		if (m->state != DRAINING)
+			continue;
+		if (!d9_drain_alive(m->a.d)) {
+			finish(m);
+			continue;
+		}
+		(void)d9_drain_pass(m->a.d, D9_PASS_FINAL); /* its segment is closed; the next is its own thread's */
+		note_counts(m);
+		d9_adopt_close(&m->a);
+	}
+}
+
+void d9_families_free(struct d9_families *f)
+{
+	if (!f)
+		return;
+	free(f->of);
+	free(f);
+}
+
+unsigned d9_families_count(const struct d9_families *f)
+{
+	unsigned n = 0;
+	for (unsigned i = 0; i < f->n; i++)
+		n += f->of[i].state != KNOWN_BEFORE;
+	return n;
+}
+
+d9_u64 d9_families_events(const struct d9_families *f)
+{
+	d9_u64 n = 0;
+	for (unsigned i = 0; i < f->n; i++)
+		n += f->of[i].events;
+	return n;
+}
+
+d9_u64 d9_families_dropped(const struct d9_families *f)
+{
+	d9_u64 n = 0;
+	for (unsigned i = 0; i < f->n; i++)
+		n += f->of[i].dropped;
+	return n;
+}
+
+unsigned d9_families_alive(const struct d9_families *f)
+{
+	unsigned n = 0;
+	for (unsigned i = 0; i < f->n; i++)
+		n += f->of[i].state == DRAINING;
+	return n;
+}
+
+d9_u64 d9_families_bytes(const struct d9_families *f)
+{
+	struct oldest o;
+	measure(f, &o);
+	return o.total;
+}

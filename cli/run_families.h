@@ -1,0 +1,34 @@
+/*
+ * d9 run's other half: finds the families that record into a folder, drains them from outside, keeps the session within
+ * its budget.
+ */
+#ifndef D9_CLI_RUN_FAMILIES_H
+#define D9_CLI_RUN_FAMILIES_H
+#include "format/types.h"
+
+#include <stdbool.h>
+
+struct d9_families;
+
+/* Watches `dir` (absolute, there). Families that were there before are left alone. NULL: out of memory. */
+struct d9_families *d9_families_new(const char *dir);
+void d9_families_free(struct d9_families *f);
+
+/* One round: new families are taken over, those with something to do are drained, those that ended are finished. */
+void d9_families_round(struct d9_families *f);
+
+/* pid ended with this waitpid status: the families that know it learn how. */
+void d9_families_ended(struct d9_families *f, int pid, int status);
+
+/* The last round: families that ended are finished; those that live on are left to their own drain thread. */
+void d9_families_finish(struct d9_families *f);
+
+/* For the summary. */
+unsigned d9_families_count(const struct d9_families *f);
+d9_u64 d9_families_events(const struct d9_families *f);
+d9_u64 d9_families_dropped(const struct d9_families *f);
+unsigned d9_families_alive(const struct d9_families *f);
+/* Bytes of the session's segments on disk. */
+d9_u64 d9_families_bytes(const struct d9_families *f);
+
+#endif
