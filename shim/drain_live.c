@@ -93,9 +93,9 @@ static void check_proc(struct d9_drain *d, d9_u32 i)
 	if (there && !p->start)
 		p->start = st.start;
 	/* A main thread that ended before the others is a zombie in a process that lives. */
-	/* After an exec the process goes on, but not this image of it. */
-	bool execd = there && p->end_said == D9_PROC_EXEC && d->o.path && !d9_maps_hold(p->pid, d->o.path);
-	bool dead = execd || !there || st.state == 'X' || (st.state == 'Z' && st.threads <= 1) || p->start != st.start;
+	/* After an exec the process goes on, but not this image of it; on its way out it has no memory before it is a zombie. */
+	bool left = there && p->end_said && d->o.path && !d9_maps_hold(p->pid, d->o.path);
+	bool dead = left || !there || st.state == 'X' || (st.state == 'Z' && st.threads <= 1) || p->start != st.start;
 	if (!dead)
 		return;
 	if (!p->ended_tsc)

@@ -3,6 +3,7 @@
 #include "arena.h"
 #include "clock.h"
 #include "lease.h"
+#include "modules.h"
 #include "record.h"
 #include "switch.h"
 #include "sys.h"
@@ -81,13 +82,19 @@ static struct d9_proc *own_proc(void)
 	return &d9_shim.v.procs[pr->proc];
 }
 
+/* A zombie has an id, but nothing mapped. */
+static bool lives(const struct d9_proc *p)
+{
+	return d9_sys2(SYS_kill, p->pid, 0) != -ESRCH && (d9_shim.anonymous || d9_maps_hold(p->pid, d9_shim.arena_path));
+}
+
 /* Does another member of the family live, who will drain at its own next wait? */
 static bool others_alive(const struct d9_proc *own)
 {
 	d9_u32 n = d9_load_acquire(&d9_shim.v.h->proc_next);
 	for (d9_u32 i = 0; i < n && i < D9_N_PROCS; i++) {
 		const struct d9_proc *p = &d9_shim.v.procs[i];
-		if (p != own && d9_load_acquire(&p->state) == D9_PROC_LIVE && !p->end_said && d9_sys2(SYS_kill, p->pid, 0) != -ESRCH)
+		if (p != own && d9_load_acquire(&p->state) == D9_PROC_LIVE && !p->end_said && lives(p))
 			return true;
 	}
 	return false;

@@ -135,19 +135,22 @@ class Box:
         return p
 
     def finish(self, p, timeout=LIMIT):
-        try:
-            out, err = p.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            self.end(p)
-            raise Failure("%s did not end within %d s" % (p.args, timeout)) from None
-        self.note_arenas()
-        return Result(p.returncode, out or "", err or "", p.pid)
+        return self.finish_with_input(p, None, timeout)
 
     def run(self, argv, env=None, shim=True, timeout=LIMIT, rc=None, **options):
         r = self.finish(self.start(argv, env, shim, **options), timeout)
         if rc is not None:
             check(r.rc == rc, "%s: exit %d, not %d\n%s%s" % (argv, r.rc, rc, r.out[-2000:], r.err[-2000:]))
         return r
+
+    def finish_with_input(self, p, text, timeout=LIMIT):
+        try:
+            out, err = p.communicate(text, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            self.end(p)
+            raise Failure("%s did not end within %d s" % (p.args, timeout)) from None
+        self.note_arenas()
+        return Result(p.returncode, out or "", err or "", p.pid)
 
     def end(self, p):
         if p.poll() is None:

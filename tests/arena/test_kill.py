@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""SIGKILL at random moments: of each thread's n finished calls n or n+1 are recovered, in order, none twice, none invented."""
+import mmap
+import os
+import signal
+import struct
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from harness import LIMIT, PROGS, Failure, check, main, need_command, seed, test
+
+KILLS = int(os.environ.get("D9_TEST_KILLS", "200"))
+THREADS, FIRST, BYTES = 4, 1000000, 64
+RANDOM = seed()
+
+
+class Shared:
+    """The counters that the threads bump after each call; see prog/kill.c."""
+
+    def __init__(self, box):
+        self.path = os.path.join(box.path, "counters")
+        with open(self.path, "wb") as f:
+            f.write(bytes(4096))
+        self.file = open(self.path, "r+b")
+        self.map = mmap.mmap(self.file.fileno(), 4096)
+
+    def started(self):
+        return struct.unpack_from("<Q", self.map, 0)[0]
+
+    def threads(self):
+        """{tid: calls finished}"""
+        pairs = [struct.unpack_from("<qq", self.map, 8 + BYTES * i) for i in range(THREADS)]
+        return dict(pairs)
+
+    def close(self):
+        self.map.close()
+        self.file.close()
+
+
+def kill_one(box, start, pid_of, longest_ms):
+    """Starts, kills at a random moment, returns the counters at the end."""
+    shared = Shared(box)
+    p = start(shared.path)
+    end = time.monotonic() + LIMIT
+    while shared.started() < THREADS:
+        check(p.poll() is None, "it ended by itself")
+        if time.monotonic() > end:
+            raise Failure("the threads do not start")
+    moment = time.monotonic() + RANDOM.uniform(0, longest_ms / 1000)
+    while time.monotonic() < moment:
+        pass
+    os.kill(pid_of(p), signal.SIGKILL)
+    box.finish(p)
+    truth = shared.threads()
+    shared.close()
+    return truth
+
+
+def judge(events, truth, suffix=False):
+    """Raises unless the calls of each thread are there.  Returns how many threads were shown in a call."""
+    calls = {tid: [] for tid in truth}
+    pending = 0
+    for e in events:
+        if e.get("tid") not in truth:
+            continue
+        if e["event"] == "span" and e["hook"] == "epoll_wait":
+            check(e["result"] == -9, "an outcome that no call had: %s" % e)
+            calls[e["tid"]].append(e["fd"] - FIRST)
+        elif e["event"] == "pending":
+            check(e["hook"] in ("epoll_wait", "poll"), "in a call that nobody made: %s" % e)
+            pending += 1
+    for tid, seen in calls.items():
+        n = truth[tid]
+        first = seen[0] if suffix and seen else 0
+        check(seen == list(range(first, first + len(seen))), "thread %d: not one after the other" % tid)
+        check(n <= first + len(seen) <= n + 1, "thread %d finished %d calls, %d..%d are there" % (tid, n, first, first + len(seen)))
+    return pending
+
+
+@test
+def nothing_is_lost_or_invented(box):
+    in_calls = 0
+    for n in range(KILLS):
+        box.dir = os.path.join(box.path, "traces-%d" % n)
+        truth = kill_one(box, lambda path: box.start([os.path.join(PROGS, "kill"), path]), lambda p: p.pid, 30)
+        in_calls += judge(box.events(), truth) > 0
+        for arena in box.arenas_left():
+            os.unlink(arena)
+    print("# %d of %d kills found a thread in a call" % (in_calls, KILLS))
+    check(in_calls >= KILLS * 3 // 4, "only %d of %d kills found a thread in a call" % (in_calls, KILLS))
+
+
+def child_of(pid):
+    end = time.monotonic() + LIMIT
+    while time.monotonic() < end:
+        with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as f:
+            children = f.read().split()
+        if children:
+            return int(children[0])
+    raise Failure("d9 run started nothing")
+
+
+@test
+def nor_while_d9_run_drains_rolls_and_evicts(box):
+    need_command("run")
+    from harness import D9, MUTANT
+    env = {"D9_SEGMENT_MB": "1", "D9_TOTAL_MB": "2", "D9_ROTATE_SECS": "1"}
+    program = os.path.join(PROGS, "kill")
+    for n in range(max(1, KILLS // 8)):
+        box.dir = os.path.join(box.path, "run-%d" % n)
+        prefix = [] if MUTANT == "absent" else [D9, "run", "--dir", box.dir, "--quiet", "--"]
+        truth = kill_one(box, lambda path: box.start(prefix + [program, path], env=env, shim=False),
+                         lambda p: child_of(p.pid) if prefix else p.pid, 2500)
+        judge(box.events(), truth, suffix=True)
+        check(not box.arenas_left(), "d9 run left an arena behind")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""What the recorder does at its limits: the program lives, and each event is kept or counted."""
+import collections
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from harness import PROGS, Skip, check, equal, main, need_root, parametrise, test
+
+
+def program(name):
+    return os.path.join(PROGS, name)
+
+
+def accounts(events):
+    """{(tid, hook): spans}, {tid: events counted as lost}"""
+    kept, lost = collections.Counter(), collections.Counter()
+    for e in events:
+        if e["event"] == "span":
+            kept[(e["tid"], e["hook"])] += 1
+        elif e["event"] == "gap":
+            lost[e["tid"]] += e["events"]
+    return kept, lost
+
+
+def check_accounts(lines, events, others=()):
+    """kept + counted = issued for each thread; others: spans of other hooks that such a thread also made (in its gaps too)."""
+    kept, lost = accounts(events)
+    check(lines, "nobody said what it issued")
+    for line in lines:
+        tid = int(line["tid"])
+        total = kept[(tid, line["hook"])] + lost[tid] + sum(kept[(tid, hook)] for hook in others)
+        equal(total, int(line["n"]) + len(others), "kept %d + counted %d of thread %d" % (kept[(tid, line["hook"])], lost[tid], tid))
+
+
+@parametrise(["1", "64"])
+def a_storm_of_signals(box, mib):
+    r = box.run([program("storm"), "700"], env={"D9_IO_MIN_US": "0", "D9_MEM_MB": mib, "D9_STACKS": "off"}, rc=0)
+    events = box.events()
+    line = r.lines("ISSUED")[0]
+    tid = int(line["tid"])
+    kept, lost = accounts(events)
+    # the CPU clock is recorded after long gaps: events too, kept or counted
+    cpu = sum(e["event"] == "cpu" and e["tid"] == tid and e["source"] == 0 for e in events)
+    creates = kept[(tid, "pthread_create")]
+    print("# %s issued, %d kept, %d counted, %d readings of the CPU clock" % (line["n"], kept[(tid, "read")], lost[tid], cpu))
+    equal(kept[(tid, "read")] + lost[tid] + creates, int(line["n"]) + 1, "kept + counted")
+    if mib == "1":
+        check(lost[tid] > 0, "the arena was never full: nothing was tested")
+
+
+def in_small_tmpfs(box, argv, mib, env):
+    need_root()
+    script = "mount -t tmpfs -o size=%dm none /dev/shm || exit 77; shift 0; exec env LD_PRELOAD=\"$D9_TEST_SHIM\" \"$@\"" % mib
+    from harness import MUTANT, SHIM
+    env = dict(env, D9_TEST_SHIM="" if MUTANT == "absent" else SHIM)
+    r = box.run(["unshare", "-m", "sh", "-c", script, "sh"] + argv, env=env, shim=False)
+    if r.rc == 77:
+        raise Skip("no tmpfs can be mounted here")
+    return r
+
+
+@parametrise(["quarter", "filled"])
+def a_full_tmpfs(box, how):
+    fill = ["/dev/shm/filler"] if how == "filled" else []
+    r = in_small_tmpfs(box, [program("full")] + fill, 8, {"D9_IO_MIN_US": "0", "D9_EXIT_MS": "20000"})
+    equal(r.rc, 0, "exit code, with %s%s" % (r.out, r.err))
+    check("ALIVE" in r.out, "it did not get to its end")
+    if fill:
+        check("FILLED" in r.out, "the tmpfs was not filled")
+    events = box.events()
+    main_thread = str(r.lines("ISSUED") and max(r.lines("ISSUED"), key=lambda l: int(l["tid"]) == r.pid)["tid"])
+    kept, lost = accounts(events)
+    check(sum(lost.values()) > 0, "nothing was lost: nothing was tested")
+    for line in r.lines("ISSUED"):
+        tid = int(line["tid"])
+        creates = kept[(tid, "pthread_create")]
+        extra = 4 if line["tid"] == main_thread else 0
+        equal(kept[(tid, "read")] + lost[tid] + creates, int(line["n"]) + extra, "kept + counted of thread %d" % tid)
+
+
+@test
+def ten_thousand_threads(box):
+    import subprocess
+    p = box.start([program("many"), "10000"], stdin=subprocess.PIPE)
+    made = int(p.stdout.readline().split("n=")[1])
+    equal(p.stdout.readline(), "WAITED\n", "what it says")
+    arenas = box.arenas_left()
+    used = sum(os.stat(a).st_blocks * 512 for a in arenas)
+    r = box.finish_with_input(p, "x")
+    equal(r.rc, 0, "exit code")
+    if made < 10000:
+        raise Skip("only %d threads can be made here" % made)
+    print("# %d threads, %.1f MiB of the tmpfs" % (made, used / (1 << 20)))
+    polls = collections.Counter(e["tid"] for e in box.events() if e["event"] == "span" and e["hook"] == "poll")
+    equal(len(polls), made, "threads whose wait was recorded")
+    equal(set(polls.values()), {1}, "waits of a thread")
+    check(len(arenas) == 1 and used <= 64 << 20, "%d bytes of the tmpfs in use" % used)
+
+
+@test
+def growing_the_descriptor_table_never_waits(box):
+    r = box.run([program("fdgrow")], rc=0)
+    if "SKIP" in r.out:
+        raise Skip(r.out.split(" ", 1)[1].strip())
+    line = r.lines("GROWN")[0]
+    check(int(line["max"]) > 33000, "%s" % line)
+    drained = [e for e in box.meta() if e["event"] == "cpu" and e["source"] == 1]
+    check(drained, "nothing drained beside it, so nothing was tested")
+    equal(int(line["waited"]), 0, "calls that gave up the CPU (%s)" % line)
+
+
+@test
+def in_a_sandbox_that_allows_exit_alone(box):
+    need_root()
+    empty = os.path.join(box.path, "empty")
+    os.mkdir(empty)
+    os.chmod(empty, 0o755)
+    r = box.run([program("sandbox"), empty], env={"D9_STACKS": "fp"}, rc=0)
+    for line in r.lines("CHILD"):
+        equal(line["status"], "0", "child %s ended with" % line["how"])
+    kept, lost = accounts(box.events())
+    equal(len(r.lines("ISSUED")), 8, "children that issued calls")
+    for line in r.lines("ISSUED"):
+        tid = int(line["tid"])
+        others = sum(n for (t, hook), n in kept.items() if t == tid and hook != "pthread_mutex_lock")
+        total = kept[(tid, "pthread_mutex_lock")] + lost[tid]
+        print("# child %d: %d kept, %d counted, %d of other hooks" % (tid, kept[(tid, "pthread_mutex_lock")], lost[tid], others))
+        check(int(line["n"]) <= total <= int(line["n"]) + 4, "kept + counted: %d of %s" % (total, line))
+        check(kept[(tid, "pthread_mutex_lock")] > 0, "nothing was kept")
+
+
+@test
+def dormant_maps_nothing(box):
+    r = box.run([program("maps")], env={"D9_ENABLED": "0"}, rc=0)
+    foreign = [l for l in r.out.splitlines() if "/dev/shm" in l or "/d9-" in l]
+    check(not foreign, "mapped: %s" % foreign)
+    check("libd9shim.so" in r.out, "the library is not there: nothing was tested")
+    check(not os.path.exists(box.dir), "a folder was made")
+    alone = box.run([program("maps")], shim=False, rc=0)
+    ours = {l.split()[-1] for l in r.out.splitlines() if len(l.split()) > 5}
+    theirs = {l.split()[-1] for l in alone.out.splitlines() if len(l.split()) > 5}
+    equal({os.path.basename(m) for m in ours - theirs}, {"libd9shim.so"}, "what is mapped by name")
+    anonymous = [sum(len(l.split()) == 5 for l in x.out.splitlines()) for x in (r, alone)]
+    check(anonymous[0] <= anonymous[1] + 1, "anonymous mappings: %d, alone %d" % tuple(anonymous))  # its .bss
+
+
+if __name__ == "__main__":
+    main()
