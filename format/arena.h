@@ -162,7 +162,7 @@ struct d9_proc {
 	d9_i32 exit_code;
 	d9_u32 end_said;      /* enum d9_proc_state: EXIT, UEXIT or EXEC, as the process announced it */
 	d9_u32 leader_thread; /* thread id + 1 of the thread that met this process first */
-	d9_u32 pad;
+	d9_u32 end_told;      /* a drainer has written its `exit`: another one does not */
 	d9_u64 spare[7];
 };
 _Static_assert(sizeof(struct d9_proc) == 128, "process entry");
@@ -198,7 +198,7 @@ struct d9_thread {
 	struct d9_in_poll poll;
 	struct d9_held held[D9_N_HELD];
 	d9_u32 call_owner; /* of `call`: tid found in the lock's owner word, 0 if none */
-	d9_u32 pad;
+	d9_u32 drops_told; /* low half of `drops` that a drainer has written as gaps */
 };
 _Static_assert(sizeof(struct d9_thread) == 256, "thread slot");
 

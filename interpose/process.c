@@ -181,8 +181,11 @@ D9_EXPORT int prctl(int op, ...)
 	if (op != PR_SET_SECCOMP)
 		return d9_real.prctl(op, a, b, c, d);
 	D9_BEGIN(prctl, 0, -1);
+	int was_free = d9_shim_free();
 	d9_shim_before_sandbox(1);
 	int r = d9_real.prctl(op, a, b, c, d);
+	if (r)
+		d9_shim_sandbox_failed(was_free);
 	D9_END(prctl, D9_RESULT(r), 0);
 	return r;
 }

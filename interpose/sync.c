@@ -87,8 +87,11 @@ __attribute__((used)) long d9_syscall_slow(long n, long a, long b, long c, long 
 	if (!filter)
 		return d9_real.syscall(n, a, b, c, d, e, f);
 	D9_BEGIN(seccomp, 0, -1);
+	int was_free = d9_shim_free();
 	d9_shim_before_sandbox(1);
 	long r = d9_real.syscall(n, a, b, c, d, e, f);
+	if (r)
+		d9_shim_sandbox_failed(was_free);
 	D9_END(seccomp, D9_RESULT(r), 0);
 	return r;
 }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -33,6 +34,48 @@ void d9_count_drop(struct d9_cell *me)
 	d9_add_relaxed(&d9_shim.v.h->drops, 1);
 }
 
+/*
+ * Where in its descriptor glibc keeps the thread's id: looked for once, and believed as long as it is right.  Under a system
+ * call filter the kernel cannot be asked.
+ */
+void d9_find_tid(void)
+{
+	const d9_i32 *self = (const d9_i32 *)pthread_self();
+	d9_i32 tid = (d9_i32)d9_sys0(SYS_gettid);
+	for (d9_u32 i = 16; i < 256 && !d9_shim.tid_offset; i++)
+		if (d9_load_relaxed(&self[i]) == tid)
+			d9_shim.tid_offset = i;
+}
+
+/* 0: cannot be known. */
+static d9_i32 own_tid(bool nosys)
+{
+	d9_u32 i = d9_shim.tid_offset;
+	d9_i32 kept = i ? d9_load_relaxed((const d9_i32 *)pthread_self() + i) : 0;
+	if (nosys)
+		return kept;
+	d9_i32 tid = (d9_i32)d9_sys0(SYS_gettid);
+	if (kept != tid)
+		d9_shim.tid_offset = 0;
+	return tid;
+}
+
+/* What the kernel knows of a process.  Under a filter: what its parent was, and that only its forking thread is here. */
+static bool identify(struct d9_proc *p, struct d9_private *pr)
+{
+	if (pr->nosys) {
+		const struct d9_proc *parent = &d9_shim.v.procs[d9_shim.last_proc];
+		p->pid = pr->pid = own_tid(true);
+		p->ppid = parent->pid;
+		p->uid = parent->uid;
+		return p->pid != 0;
+	}
+	p->pid = pr->pid = (d9_i32)d9_sys0(SYS_getpid);
+	p->ppid = (d9_i32)d9_sys0(SYS_getppid);
+	p->uid = (d9_u32)d9_sys0(SYS_geteuid);
+	return true;
+}
+
 /* This image's entry in the process table: at start, and in a forked child at its first event. */
 static bool enter_process(void)
 {
@@ -41,9 +84,11 @@ static bool enter_process(void)
 	d9_u32 seen = D9_OUTSIDE;
 	if (!d9_cas_acq_rel(&pr->alive, &seen, D9_ENTERING))
 		return seen == D9_INSIDE; /* a handler or a thread got here first and is not done: this one event is lost */
+	if (d9_shim.last_proc != ~0u) /* a filter outlives fork; what said so here did not */
+		pr->nosys = !!(d9_shim.v.procs[d9_shim.last_proc].flags & D9_PROC_SECCOMP);
 	d9_u32 i = d9_add_relaxed(&h->proc_next, 1);
 	struct d9_proc *p = &d9_shim.v.procs[i];
-	if (i >= D9_N_PROCS || (!pr->nosys && !d9_back(p, sizeof(*p)))) {
+	if (i >= D9_N_PROCS || (!pr->nosys && !d9_back(p, sizeof(*p))) || !identify(p, pr)) {
 		d9_add_relaxed(&h->unrecorded, 1);
 		d9_store_release(&pr->alive, D9_REFUSED);
 		return false;
@@ -51,9 +96,6 @@ static bool enter_process(void)
 	p->parent = d9_shim.last_proc;
 	p->generation = d9_add_relaxed(&h->generation_next, 1);
 	p->born_tsc = d9_now();
-	p->pid = pr->pid = (d9_i32)d9_sys0(SYS_getpid);
-	p->ppid = (d9_i32)d9_sys0(SYS_getppid);
-	p->uid = (d9_u32)d9_sys0(SYS_geteuid);
 	p->flags = pr->nosys ? D9_PROC_SECCOMP : 0;
 	d9_store_release(&p->state, D9_PROC_LIVE);
 	pr->proc = d9_shim.last_proc = i;
@@ -88,10 +130,12 @@ static int find_slot(void)
 	return -1;
 }
 
-static void fill_slot(struct d9_thread *s, struct d9_private *pr)
+static bool fill_slot(struct d9_thread *s, struct d9_private *pr)
 {
 	s->proc = pr->proc;
-	s->tid = (d9_i32)d9_sys0(SYS_gettid);
+	s->tid = own_tid(pr->nosys);
+	if (!s->tid)
+		return false;
 	s->role = s->tid == pr->pid;
 	s->drops = 0;
 	s->call.site = 0;
@@ -100,10 +144,12 @@ static void fill_slot(struct d9_thread *s, struct d9_private *pr)
 	s->calls_open = 0;
 	memset(s->held, 0, sizeof(s->held));
 	memset(s->comm, 0, sizeof(s->comm));
-	(void)d9_sys3(SYS_prctl, 16 /* PR_GET_NAME */, (long)s->comm, 0);
+	if (!pr->nosys)
+		(void)d9_sys3(SYS_prctl, 16 /* PR_GET_NAME */, (long)s->comm, 0);
 	s->name_version++;
 	s->born_tsc = d9_now();
 	d9_store_release(&s->state, D9_SLOT_LIVE);
+	return true;
 }
 
 struct d9_cell *d9_enter_thread(void)
@@ -130,7 +176,11 @@ struct d9_cell *d9_enter_thread(void)
 		return NULL;
 	}
 	struct d9_thread *s = &d9_shim.v.threads[i];
-	fill_slot(s, pr);
+	if (!fill_slot(s, pr)) {
+		d9_store_release(&s->state, D9_SLOT_FREE);
+		d9_add_relaxed(&h->unrecorded, 1);
+		return NULL;
+	}
 	me = &d9_shim.cells[i];
 	struct d9_cell *handler = d9_me;
 	if (handler && handler->slot) { /* a signal handler on this thread was quicker: one slot is enough */

@@ -80,6 +80,7 @@ struct d9_shim {
 	d9_u64 main_stack_hi;       /* above every frame of the main thread */
 	bool populate;              /* MADV_POPULATE_WRITE works here */
 	bool anonymous;             /* no file behind the arena: nobody outside can drain it */
+	d9_u32 tid_offset;          /* where glibc keeps a thread's id in its descriptor; 0 = not known */
 	bool forked;                /* this process or one it was forked from has called fork */
 	char arena_path[96];        /* this process's own word for the file, never the header's */
 	d9_u64 writer_due;          /* raw clock: when an event wait should see whether somebody drains */
@@ -93,6 +94,8 @@ extern __thread struct d9_cell *d9_me __attribute__((tls_model("initial-exec")))
  */
 int d9_arena_open(const struct d9_config *c, const char *name, int argc, char **argv);
 
+/* Learns to know a thread's id without asking the kernel: once, in a thread that may ask. */
+void d9_find_tid(void);
 /* This thread's cell, made if need be; NULL: this event cannot be recorded, and that is counted. */
 struct d9_cell *d9_enter_thread(void);
 /* New chunk for a thread whose chunk has no room for `len` bytes.  False: none to be had (counted by the caller). */

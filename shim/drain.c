@@ -252,6 +252,7 @@ static int pass(struct d9_drain *d, unsigned flags, d9_u64 mono)
 		d9_drain_evict(d);
 	} else if ((r = d9_drain_flush(d)))
 		return r;
+	d9_live_told(d);
 	d9_live_free_slots(d);
 	return d->moved;
 }

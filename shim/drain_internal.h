@@ -43,7 +43,7 @@ struct d9_drain {
 	/* across segments */
 	d9_u8 proc_ended[D9_N_PROCS]; /* its `exit` event is written */
 	d9_i32 proc_status[D9_N_PROCS]; /* waitpid status + 1 */
-	d9_u64 drops_told[D9_N_THREADS];
+	d9_u64 drops_told[D9_N_THREADS]; /* what the gap of this pass says + 1; 0: none */
 	d9_u64 drops_since[D9_N_THREADS];
 	d9_u64 cpu_sampled[D9_N_THREADS]; /* seen t at the last sample */
 	d9_u64 thread_seen[D9_N_THREADS]; /* newest t of a record of the slot */
@@ -76,6 +76,7 @@ int d9_live_cpu(struct d9_drain *d);
 int d9_live_ends(struct d9_drain *d, bool final);
 int d9_live_totals(struct d9_drain *d);
 int d9_live_gaps(struct d9_drain *d);
+void d9_live_told(struct d9_drain *d);
 int d9_live_pending(struct d9_drain *d);
 bool d9_live_slot_dead(const struct d9_drain *d, d9_u32 slot);
 void d9_live_free_slots(struct d9_drain *d);

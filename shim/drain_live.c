@@ -103,6 +103,7 @@ static void check_proc(struct d9_drain *d, d9_u32 i)
 	d9_store_release(&p->state, D9_PROC_GONE);
 }
 
+/* Gone for certain: after a chroot there may be no /proc, and then nothing is. */
 static bool task_gone(int pid, int tid)
 {
 	char path[64];
@@ -110,8 +111,12 @@ static bool task_gone(int pid, int tid)
 	d9_text_str(&t, "/proc/");
 	d9_text_u64(&t, (d9_u64)pid);
 	d9_text_str(&t, "/task/");
+	size_t folder = t.n;
 	d9_text_u64(&t, (d9_u64)tid);
-	return d9_sys3(SYS_access, (long)path, 0, 0) == -ENOENT;
+	if (d9_sys3(SYS_access, (long)path, 0, 0) != -ENOENT)
+		return false;
+	path[folder] = 0;
+	return !d9_sys3(SYS_access, (long)path, 0, 0);
 }
 
 /* A slot is dead if its task is gone; only threads that were silent are looked up. */
@@ -243,7 +248,7 @@ void d9_drain_child_ended(struct d9_drain *d, int pid, int status)
 {
 	for (d9_u32 i = 0; i < n_procs(d); i++) {
 		struct d9_proc *p = &d->v.procs[i];
-		if (p->pid != pid || d->proc_ended[i] || d9_load_acquire(&p->state) == D9_PROC_EXEC)
+		if (p->pid != pid || d->proc_ended[i] || p->end_told || d9_load_acquire(&p->state) == D9_PROC_EXEC)
 			continue;
 		d->proc_status[i] = status + 1;
 		if (!p->ended_tsc)
@@ -310,18 +315,32 @@ int d9_live_gaps(struct d9_drain *d)
 	for (d9_u32 i = 0; i < n_slots(d); i++) {
 		const struct d9_thread *s = &d->v.threads[i];
 		d9_u64 drops = d9_load_relaxed(&s->drops);
-		if (d9_load_acquire(&s->state) == D9_SLOT_FREE || drops == d->drops_told[i])
+		d9_u32 more = (d9_u32)drops - s->drops_told;
+		if (d9_load_acquire(&s->state) == D9_SLOT_FREE || !more)
 			continue;
-		struct d9_ev_gap e = { .rec = { HEAD(gap), 0, d9_drain_now(d) }, .events = drops - d->drops_told[i], .since = d->drops_since[i] };
+		struct d9_ev_gap e = { .rec = { HEAD(gap), 0, d9_drain_now(d) }, .events = more, .since = d->drops_since[i] };
 		int r = d9_define_for(d, thread_id(d, i), &e.rec);
 		if (!r)
 			r = d9_drain_add(d, thread_id(d, i), 0, 0, 0, &e.rec);
 		if (r)
 			return r;
-		d->drops_told[i] = drops;
+		d->drops_told[i] = drops + 1;
 		d->drops_since[i] = e.rec.t;
 	}
 	return 0;
+}
+
+/* What was told is written: the next drainer, whoever it is, does not tell it again. */
+void d9_live_told(struct d9_drain *d)
+{
+	for (d9_u32 i = 0; i < n_slots(d); i++) {
+		if (d->drops_told[i])
+			d->v.threads[i].drops_told = (d9_u32)(d->drops_told[i] - 1);
+		d->drops_told[i] = 0;
+	}
+	for (d9_u32 i = 0; i < n_procs(d); i++)
+		if (d->proc_ended[i] && !d->v.procs[i].end_told)
+			d->v.procs[i].end_told = 1;
 }
 
 static int tell_in_call(struct d9_drain *d, d9_u32 slot, d9_u64 now)
@@ -360,7 +379,7 @@ int d9_live_pending(struct d9_drain *d)
 	for (d9_u32 i = 0; i < n_slots(d); i++) {
 		const struct d9_thread *s = &d->v.threads[i];
 		d9_u32 state = d9_load_acquire(&s->state);
-		if (state != D9_SLOT_LIVE || s->proc >= n_procs(d) || d->proc_ended[s->proc])
+		if (state != D9_SLOT_LIVE || s->proc >= n_procs(d) || d->proc_ended[s->proc] || d->v.procs[s->proc].end_told)
 			continue; /* a thread that ended on its own is in no call any more; what a process left was told with its end */
 		d9_u64 now = d9_drain_now(d);
 		int r = tell_in_call(d, i, now);
@@ -407,7 +426,7 @@ int d9_live_ends(struct d9_drain *d, bool final)
 {
 	for (d9_u32 i = 0; i < n_procs(d); i++) {
 		struct d9_proc *p = &d->v.procs[i];
-		if (d->proc_ended[i] || !proc_over(d, p, final))
+		if (d->proc_ended[i] || p->end_told || !proc_over(d, p, final))
 			continue;
 		int r = tell_end(d, i);
 		if (r)
@@ -447,7 +466,7 @@ void d9_live_free_slots(struct d9_drain *d)
 		s->calls_open = 0;
 		s->use++;
 		d->drops_told[i] = d->drops_since[i] = d->thread_seen[i] = d->cpu_sampled[i] = 0;
-		s->drops = 0;
+		s->drops = s->drops_told = 0;
 		d9_store_release(&s->state, D9_SLOT_FREE);
 		d9_store_relaxed(&d->v.h->thread_free_hint, i);
 		freed++;

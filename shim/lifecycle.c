@@ -69,15 +69,18 @@ void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struc
 	(void)pthread_atfork(before_fork, NULL, NULL);
 	d9_switch(d9_shim.v.h, c.enabled == D9_ENABLED_ON ? d9_shim.v.h->configured_mask : 0);
 	d9_store_release(&d9_shim.mask, &d9_shim.v.h->mask);
+	d9_find_tid();
 	(void)d9_enter_thread(); /* the main thread, and the process entry, while everything is still allowed */
 }
+
+int d9_shim_free(void) { return d9_shim.v.h && !d9_shim.priv->nosys; }
 
 bool d9_recording_possible(void) { return d9_shim.v.h != NULL; }
 
 static struct d9_proc *own_proc(void)
 {
 	struct d9_private *pr = d9_shim.priv;
-	if (!d9_shim.v.h || pr->alive != D9_INSIDE || (d9_i32)d9_sys0(SYS_getpid) != pr->pid)
+	if (!d9_shim.v.h || pr->alive != D9_INSIDE || (!pr->nosys && (d9_i32)d9_sys0(SYS_getpid) != pr->pid))
 		return NULL; /* dormant; a forked child that recorded nothing; a vfork child in its parent's memory */
 	return &d9_shim.v.procs[pr->proc];
 }
@@ -110,7 +113,7 @@ void d9_shim_end(d9_u32 how, int code)
 	p->exit_code = code;
 	p->ended_tsc = d9_now();
 	d9_store_release(&p->end_said, how);
-	if (!d9_writer_stop(d9_shim.v.h->exit_ms) && !d9_lease_fresh(&d9_shim.v.h->lease) && !others_alive(p))
+	if (!d9_shim.priv->nosys && !d9_writer_stop(d9_shim.v.h->exit_ms) && !d9_lease_fresh(&d9_shim.v.h->lease) && !others_alive(p))
 		d9_writer_inline();
 	errno = saved;
 }
@@ -127,7 +130,7 @@ void d9_shim_exec(const char *path)
 		struct d9_tail *tail = (struct d9_tail *)(e + 1);
 		e->rec.site = 0;
 		e->rec.t = d9_now();
-		e->pid = (d9_i32)d9_sys0(SYS_getpid);
+		e->pid = d9_shim.priv->nosys ? d9_shim.priv->pid : (d9_i32)d9_sys0(SYS_getpid);
 		e->pad = 0;
 		*tail = (struct d9_tail){ D9_TAIL_WORD(D9_TAIL_STRING, n), 0 };
 		memset((char *)(tail + 1) + n, 0, padded - n);
@@ -169,7 +172,7 @@ void d9_shim_before_root(void)
 void d9_shim_before_sandbox(int filter)
 {
 	struct d9_proc *p = own_proc();
-	if (!p)
+	if (!p || d9_shim.priv->nosys)
 		return;
 	(void)d9_writer_stop(d9_shim.v.h->exit_ms);
 	if (filter) {
@@ -178,6 +181,16 @@ void d9_shim_before_sandbox(int filter)
 		p->flags |= D9_PROC_SECCOMP;
 		d9_add_relaxed(&d9_shim.v.h->nosyscall, 1);
 	}
+}
+
+void d9_shim_sandbox_failed(int was_free)
+{
+	struct d9_proc *p = own_proc();
+	if (!p || !was_free || !d9_shim.priv->nosys)
+		return;
+	p->flags &= ~D9_PROC_SECCOMP;
+	d9_add_relaxed(&d9_shim.v.h->nosyscall, -1u);
+	d9_store_relaxed(&d9_shim.priv->nosys, 0);
 }
 
 void d9_shim_renamed(void)

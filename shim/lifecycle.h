@@ -36,6 +36,10 @@ void d9_shim_before_uid(d9_u32 uid);
 void d9_shim_before_root(void);
 /* Before a system call filter, or a user namespace, after which a second thread is in the way. */
 void d9_shim_before_sandbox(int filter);
+/* The filter was refused: programs ask so whether there are filters.  was_free: d9_shim_free() before the attempt. */
+void d9_shim_sandbox_failed(int was_free);
+/* May the recorder make system calls of its own here? */
+int d9_shim_free(void);
 /* The calling thread has a new name. */
 void d9_shim_renamed(void);
 

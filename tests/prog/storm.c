@@ -1,20 +1,24 @@
 /*
- * storm SECONDS_MS: three kinds of signals hit a thread that records, their handlers record too, inside each other.  What was
+ * storm MS abi|hook: three kinds of signals hit a thread that records, their handlers record too, inside each other.  What was
  * issued is counted here; what was kept and what was counted as lost must add up to it exactly.
  */
 #include "prog.h"
+#include "shim/d9.h"
 
 #include <signal.h>
 
 static volatile uint64_t issued, stop;
-static int victim;
+static int victim, abi;
 static const int signals[3] = {SIGUSR1, SIGUSR2, SIGALRM};
 
 /* Recorded one by one with D9_IO_MIN_US=0; no place where a drain thread is started. */
 static void call(void)
 {
 	char c;
-	(void)read(-1, &c, 1);
+	if (abi)
+		D9_CALL(wake, 1, 2, 3);
+	else
+		(void)read(-1, &c, 1);
 	__asm__ volatile("addq $1,%0" : "+m"(issued) : : "cc"); /* this thread's handlers alone add here too */
 }
 
@@ -43,6 +47,8 @@ int main(int argc, char **argv)
 	uint64_t end = now_ns() + (uint64_t)(argc > 1 ? atoi(argv[1]) : 500) * 1000000;
 	pthread_t t;
 	victim = my_tid();
+	abi = argc > 2 && !strcmp(argv[2], "abi");
+	(void)d9_abi_get();
 	for (int i = 0; i < 3; i++) {
 		struct sigaction sa = {.sa_handler = handler};
 		MUST(!sigaction(signals[i], &sa, NULL));
@@ -52,6 +58,6 @@ int main(int argc, char **argv)
 		call();
 	stop = 1;
 	pthread_join(t, NULL);
-	printf("ISSUED tid=%d hook=read n=%lu\n", victim, issued);
+	printf("ISSUED tid=%d n=%lu\n", victim, issued);
 	return 0;
 }
