@@ -3,8 +3,6 @@
 
 #include "format/arena.h"
 
-#if __has_include("interpose/hooks.def")
-
 /* Words of the table that are no flags of the format. */
 #ifndef D9_HOOK_NONE
 #define D9_HOOK_NONE 0u
@@ -33,13 +31,3 @@ const struct d9_hook_row *d9_hook_rows(size_t *ret_n)
 	*ret_n = sizeof(rows) / sizeof(rows[0]);
 	return rows;
 }
-
-#else
-
-const struct d9_hook_row *d9_hook_rows(size_t *ret_n)
-{
-	*ret_n = 0;
-	return NULL;
-}
-
-#endif

@@ -9,6 +9,6 @@ struct d9_hook_row {
 	unsigned flags; /* D9_HOOK_* of arena.h */
 	bool primitive; /* recorded under this name, but no function of its own */
 };
-const struct d9_hook_row *d9_hook_rows(size_t *ret_n); /* NULL and 0 in a build without hooks */
+const struct d9_hook_row *d9_hook_rows(size_t *ret_n);
 
 #endif

@@ -80,6 +80,7 @@ struct d9_shim {
 	d9_u64 main_stack_hi;       /* above every frame of the main thread */
 	bool populate;              /* MADV_POPULATE_WRITE works here */
 	bool anonymous;             /* no file behind the arena: nobody outside can drain it */
+	bool forked;                /* this process or one it was forked from has called fork */
 	char arena_path[96];        /* this process's own word for the file, never the header's */
 	d9_u64 writer_due;          /* raw clock: when an event wait should see whether somebody drains */
 };

@@ -61,10 +61,19 @@ static inline void d9_in_call_set(struct d9_in_call *s, d9_u32 site, d9_i32 fd, 
 	d9_store_release(&s->site, site);
 }
 
-/* A siglongjmp out of a wait leaves its mark behind; a frame that lies above it on the same stack proves it stale. */
-static inline bool d9_in_call_stale(const struct d9_in_call *s, const void *fp)
+/*
+ * A siglongjmp out of a wait leaves its mark behind.  A frame that lies above it on the same stack proves it stale; so does,
+ * for a deeper one, another return address where that of the wait was: what is waited in is still on the stack.
+ */
+static inline bool d9_in_call_stale(const struct d9_cell *me, const struct d9_in_call *s, const void *fp)
 {
-	return (d9_u64)fp - s->sp < (8u << 20) && (d9_u64)fp >= s->sp;
+	const d9_u64 sp = s->sp, near = 8u << 20;
+	d9_u32 site = s->site - D9_SITE_FIRST;
+	if ((d9_u64)fp >= sp)
+		return (d9_u64)fp - sp < near;
+	if (sp < me->stack_lo || sp + 16 > me->stack_hi || site >= D9_N_SITES)
+		return false;
+	return ((const d9_u64 *)sp)[1] != d9_shim.v.sites[site].ra;
 }
 
 /* bit: the family's bit of the control word.  Sets c->site to 0 if this call is not to be recorded. */
@@ -85,7 +94,7 @@ static inline __attribute__((always_inline)) void d9_call_begin(struct d9_call *
 	c->outer_site = in->site;
 	if (__builtin_expect(c->outer_site != 0, 0)) {
 		c->outer = *in;
-		if (d9_in_call_stale(in, fp))
+		if (d9_in_call_stale(me, in, fp))
 			c->outer_site = 0;
 	}
 	d9_store_relaxed(&me->slot->call_owner, 0);

@@ -22,7 +22,7 @@ struct opt {
 static const struct opt opts[] = {
 #define D9_OPT_NUMBER(name, field, def, min, max, unit, doc) \
 	{ #name, NUMBER, offsetof(struct d9_config, field), 8, def, min, max, NULL, NULL },
-#define D9_OPT_CHOICE(name, field, def, words, doc) \
+#define D9_OPT_CHOICE(name, field, def, word, words, doc) \
 	{ #name, CHOICE, offsetof(struct d9_config, field), 8, def, 0, 0, words, NULL },
 #define D9_OPT_TEXT(name, field, def, bytes, doc) \
 	{ #name, TEXT, offsetof(struct d9_config, field), bytes, 0, 0, 0, NULL, def },
@@ -40,7 +40,7 @@ static const struct opt opts[] = {
 
 const struct d9_option d9_options[] = {
 #define D9_OPT_NUMBER(name, field, def, min, max, unit, doc) { #name, "number", #def, #min ".." #max " " unit, doc, 1 },
-#define D9_OPT_CHOICE(name, field, def, words, doc) { #name, "choice", #def, words, doc, 1 },
+#define D9_OPT_CHOICE(name, field, def, word, words, doc) { #name, "choice", word, words, doc, 1 },
 #define D9_OPT_TEXT(name, field, def, bytes, doc) { #name, "text", def, "", doc, 1 },
 #define D9_OPT_FAMILIES(name, field, doc) { #name, "families", "all", "all, or a list of families", doc, 1 },
 #define D9_OPT_UNBUILT(name, doc) { #name, "unbuilt", "", "", doc, 0 },

@@ -13,7 +13,7 @@ enum d9_stacks { D9_STACKS_AUTO, D9_STACKS_FP, D9_STACKS_SLICE, D9_STACKS_OFF };
 
 struct d9_config {
 #define D9_OPT_NUMBER(name, field, def, min, max, unit, doc) d9_u64 field;
-#define D9_OPT_CHOICE(name, field, def, words, doc) d9_u64 field;
+#define D9_OPT_CHOICE(name, field, def, word, words, doc) d9_u64 field;
 #define D9_OPT_TEXT(name, field, def, bytes, doc) char field[bytes];
 #define D9_OPT_FAMILIES(name, field, doc) d9_u64 field;
 #define D9_OPT_UNBUILT(name, doc)

@@ -207,7 +207,9 @@ static int tell_switches(struct d9_drain *d)
 
 static bool roll_due(const struct d9_drain *d, d9_u64 mono)
 {
-	return d9_segw_written(d->w) >= d->v.h->segment_bytes || mono >= d->opened_mono + d->v.h->rotate_secs * 1000000000ull;
+	/* The pass that opened it began before it was open. */
+	return d9_segw_written(d->w) >= d->v.h->segment_bytes ||
+	       (mono > d->opened_mono && mono - d->opened_mono >= d->v.h->rotate_secs * 1000000000ull);
 }
 
 /* What is known of threads at the end of a segment: running totals, losses, what they are in the middle of. */

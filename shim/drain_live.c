@@ -360,8 +360,8 @@ int d9_live_pending(struct d9_drain *d)
 	for (d9_u32 i = 0; i < n_slots(d); i++) {
 		const struct d9_thread *s = &d->v.threads[i];
 		d9_u32 state = d9_load_acquire(&s->state);
-		if (state != D9_SLOT_LIVE || s->proc >= n_procs(d))
-			continue; /* a thread that ended on its own is in no call any more */
+		if (state != D9_SLOT_LIVE || s->proc >= n_procs(d) || d->proc_ended[s->proc])
+			continue; /* a thread that ended on its own is in no call any more; what a process left was told with its end */
 		d9_u64 now = d9_drain_now(d);
 		int r = tell_in_call(d, i, now);
 		if (!r)

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -47,6 +48,9 @@ static void copy_hooks(const struct d9_hook_info *hooks, d9_u32 n)
 	}
 }
 
+/* For daemon() too, whose fork is libc's own. */
+static void before_fork(void) { d9_store_relaxed(&d9_shim.forked, true); }
+
 void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struct d9_shim_real *real, int argc, char **argv,
 		   char *const *envp)
 {
@@ -61,6 +65,7 @@ void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struc
 		return;
 	copy_hooks(hooks, n_hooks);
 	d9_writer_setup(real);
+	(void)pthread_atfork(before_fork, NULL, NULL);
 	d9_switch(d9_shim.v.h, c.enabled == D9_ENABLED_ON ? d9_shim.v.h->configured_mask : 0);
 	d9_store_release(&d9_shim.mask, &d9_shim.v.h->mask);
 	(void)d9_enter_thread(); /* the main thread, and the process entry, while everything is still allowed */

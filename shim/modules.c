@@ -195,6 +195,35 @@ bool d9_maps_hold(int pid, const char *path)
 	return found;
 }
 
+/* Layout of getdents64's records (man 2 getdents64). */
+struct entry {
+	d9_u64 ino, off;
+	d9_u16 len;
+	d9_u8 type;
+	char name[];
+};
+
+bool d9_maps_held_by_others(const char *path)
+{
+	_Alignas(16) char buf[2048];
+	int self = (int)d9_sys0(SYS_getpid);
+	long fd = d9_sys3(SYS_open, (long)"/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	bool found = false;
+	if (fd < 0)
+		return false;
+	for (long n; !found && (n = d9_sys3(SYS_getdents64, fd, (long)buf, sizeof(buf))) > 0;)
+		for (long at = 0; at < n && !found;) {
+			const struct entry *e = (const void *)(buf + at);
+			at += e->len;
+			int pid = 0;
+			for (const char *p = e->name; *p >= '0' && *p <= '9'; p++)
+				pid = pid * 10 + (*p - '0');
+			found = pid && pid != self && d9_maps_hold(pid, path);
+		}
+	(void)d9_sys1(SYS_close, fd);
+	return found;
+}
+
 bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (*back)(const void *, d9_u64))
 {
 	struct lines l = { .fd = open_maps(pid) };

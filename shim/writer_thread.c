@@ -15,14 +15,17 @@
 #include "clock.h"
 #include "drain.h"
 #include "lease.h"
+#include "modules.h"
 #include "sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 enum { NONE, STARTING, RUNNING, STOPPING, DONE };
 #define STACK_BYTES (256u << 10)
@@ -78,10 +81,25 @@ static bool open_own(struct own_drain *o)
 	return true;
 }
 
+/* This process has said its end: the thread may also have been stopped for a sandbox, and the program goes on. */
+static bool at_the_end(void)
+{
+	d9_u32 said = d9_load_acquire(&d9_shim.v.procs[d9_shim.priv->proc].end_said);
+	return said == D9_PROC_EXIT || said == D9_PROC_UEXIT;
+}
+
+/* A child that has recorded nothing yet is in no table, but it maps the arena: the parent of a daemon leaves at once. */
+static bool silent_children(void)
+{
+	siginfo_t info;
+	bool waited_for = d9_sys6(SYS_waitid, P_ALL, 0, (long)&info, WEXITED | WNOHANG | WNOWAIT, 0, 0) != -ECHILD;
+	return (d9_load_relaxed(&d9_shim.forked) || waited_for) && d9_maps_held_by_others(d9_shim.arena_path);
+}
+
 /* After the last pass: if nobody else of the family lives, its memory has served. */
 static void close_own(struct own_drain *o, bool last_pass_ok)
 {
-	if (last_pass_ok && !d9_shim.anonymous && d9_drain_alive(o->d) <= 1) {
+	if (last_pass_ok && !d9_shim.anonymous && at_the_end() && d9_drain_alive(o->d) <= 1 && !silent_children()) {
 		char link[1100];
 		size_t n = strnlen(d9_shim.v.h->dir, sizeof(d9_shim.v.h->dir) - 1);
 		memcpy(link, d9_shim.v.h->dir, n);
@@ -207,8 +225,8 @@ bool d9_writer_stop(unsigned ms)
 	d9_u32 s = d9_load_acquire(&pr->writer_state);
 	while ((s == STARTING || s == RUNNING) && !d9_cas_acq_rel(&pr->writer_state, &s, STOPPING))
 		;
-	if (s == NONE)
-		return false;
+	if (s == NONE || s == DONE)
+		return false; /* DONE: its last pass was some time ago, and there may be more by now */
 	d9_add_relaxed(&d9_shim.v.h->drain_wake, 1);
 	(void)d9_sys6(SYS_futex, (long)&d9_shim.v.h->drain_wake, FUTEX_WAKE, 64, 0, 0, 0);
 	while ((s = d9_load_acquire(&pr->writer_state)) != DONE)

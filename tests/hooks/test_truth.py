@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""One program for each family of hooks; the recording must hold what the program printed, each once, and nothing else."""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from harness import PROGS, Skip, check, compare, main, need_root, parametrise, test
+
+FAMILIES = ["event_wait", "futex", "cond", "cond_old", "mutex", "sem", "accept_connect", "recv_send", "read_write", "open",
+            "sync", "sleep", "fortify"]
+
+
+def program(name):
+    path = os.path.join(PROGS, name)
+    if not os.path.exists(path):
+        raise Skip("%s was not built" % name)
+    return path
+
+
+@parametrise(FAMILIES)
+def slow_calls_are_spans_and_fast_ones_are_counted(box, name):
+    r = box.run([program(name)], rc=0)
+    compare(r, box.events())
+    check(not box.arenas_left(), "left behind: %s" % box.arenas_left())
+
+
+@parametrise(FAMILIES)
+def every_call_is_a_span_if_asked(box, name):
+    r = box.run([program(name)], env={"D9_IO_MIN_US": "0"}, rc=0)
+    compare(r, box.events(), all_io=True)
+
+
+@parametrise(FAMILIES)
+def the_program_behaves_without_the_recorder(box, name):
+    box.run([program(name)], shim=False, rc=0)
+
+
+@test
+def threads_and_their_names(box):
+    r = box.run([program("thread")], rc=0)
+    compare(r, box.events() + [e for e in box.meta() if e["event"] == "thread"])
+
+
+@test
+def fork_and_exec(box):
+    r = box.run([program("fork_exec")], rc=0)
+    family = box.meta(next(f for f in box.folders() if os.path.basename(f).startswith("fork_exec")))
+    compare(r, [e for e in family if e["event"] in ("span", "calls", "gap", "exec") and e["pid"] == r.pid])
+    for line in r.lines("PROC"):
+        ends = [e for e in family if e["event"] == "exit" and e["pid"] == int(line["pid"])]
+        check([e["how"] for e in ends] == [int(line["how"])], "the end of %s: %s" % (line, ends))
+
+
+@test
+def identity(box):
+    need_root()
+    r = box.run([program("identity")], env={"D9_HOOKS": "epoll"}, rc=0)
+    compare(r, box.events())
+
+
+@parametrise(["abi", "abi_nopie"])
+def runtime_abi(box, name):
+    r = box.run([program(name), "recorded"], rc=0)
+    compare(r, box.events())
+    types = [e for e in box.meta() if e["event"] == "custom_type"]
+    check([t["text"] for t in types] == ["order\0id:u64,delta:i64,what:str"], "types declared: %s" % types)
+
+
+@parametrise(["abi", "abi_nopie"])
+def runtime_abi_without_a_recorder(box, name):
+    box.run([program(name)], shim=False, rc=0)
+
+
+main()

@@ -1,0 +1,49 @@
+/* Changes of user, root, namespace and of what is allowed: recorded whatever D9_HOOKS says.  Needs to be root. */
+#include "prog.h"
+
+#include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#define NOBODY 65534
+#define CALL(hook, call)                           \
+	do {                                       \
+		before();                          \
+		int r = (int)(call), e = errno;    \
+		after();                           \
+		errno = e;                         \
+		expect(hook, RESULT(r), "%s", ""); \
+		errno = e;                         \
+	} while (0)
+
+static struct sock_filter allow_all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+static struct sock_fprog filter = {1, allow_all};
+
+int main(void)
+{
+	gid_t groups[] = {NOBODY};
+	CALL("initgroups", initgroups("root", 0));
+	CALL("setgroups", setgroups(1, groups));
+	CALL("setegid", setegid(NOBODY));
+	CALL("setegid", setegid(0));
+	CALL("setregid", setregid(0, 0));
+	CALL("setresgid", setresgid(NOBODY, NOBODY, NOBODY));
+	CALL("setgid", setgid(NOBODY));
+	CALL("unshare", unshare(CLONE_FS));
+	CALL("unshare", unshare(-1));
+	CALL("chroot", chroot("/nowhere"));
+	CALL("chroot", chroot("/"));
+	CALL("seteuid", seteuid(NOBODY));
+	CALL("seteuid", seteuid(0));
+	CALL("setreuid", setreuid(0, 0));
+	CALL("setresuid", setresuid(NOBODY, NOBODY, NOBODY));
+	CALL("setuid", setuid(NOBODY));
+	CALL("setuid", setuid(0)); /* -EPERM */
+	MUST(errno == EPERM && !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	CALL("prctl", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0));
+	CALL("seccomp", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter));
+	return 0;
+}
