@@ -39,7 +39,7 @@ static bool is_doubtful(d9_u32 kind)
  * than the call was blocked for certain.  A stretch of 100 ms is longer than threads wait for a CPU unless the delay
  * around it says so.
  */
-static bool only_starved_of_cpu(const struct d9_model *m, d9_u32 thread, const struct d9_span *s)
+bool d9_only_starved_of_cpu(const struct d9_model *m, d9_u32 thread, const struct d9_span *s)
 {
 	d9_u64 delay, window, dur = d9_span_dur(s);
 	enum d9_class c = d9_kind_class(s->kind);
@@ -212,7 +212,7 @@ static void look(struct d9_model *m, d9_u32 thread, incidents *all)
 		d9_u64 sum;
 		d9_u32 call = main_call(m, thread, p, &sum);
 		if (call == D9_NO_INDEX || sum < D9_WARN_NS ||
-		    only_starved_of_cpu(m, thread, d9_model_span(m, thread, call)))
+		    d9_only_starved_of_cpu(m, thread, d9_model_span(m, thread, call)))
 			continue;
 		struct incident in = {.thread = thread,
 				      .span = call,

@@ -23,10 +23,11 @@ static bool is_lock_wait(const struct d9_model *m, d9_u32 thread, const struct d
 	return l && l->maybe_lock && !l->gil && !(s->flags & (D9_SPAN_PARK | D9_SPAN_NESTED));
 }
 
-static bool is_long_call(const struct d9_span *s)
+static bool is_long_call(const struct d9_model *m, d9_u32 thread, const struct d9_span *s)
 {
 	enum d9_class c = d9_kind_class(s->kind);
-	return (c == D9_CLASS_IO || c == D9_CLASS_SLEEP) && d9_span_dur(s) >= D9_WARN_NS;
+	return (c == D9_CLASS_IO || c == D9_CLASS_SLEEP) && d9_span_dur(s) >= D9_WARN_NS &&
+	       !d9_only_starved_of_cpu(m, thread, s);
 }
 
 /* The call at the end of the chain that begins with this wait.  False: none that explains half of it. */
@@ -47,7 +48,7 @@ static bool root_of(const struct d9_model *m, struct d9_wait wait, struct d9_wai
 			return false;
 		const struct d9_span *s = d9_model_span(m, holder, busy);
 		*ret = (struct d9_wait){holder, busy};
-		if (is_long_call(s))
+		if (is_long_call(m, holder, s))
 			return true;
 		if (!is_lock_wait(m, holder, s))
 			return false;
@@ -110,7 +111,7 @@ static void add_log_writes(struct d9_model *m, roots *all, struct d9_map *map)
 		    !(th->kinds & (D9_KIND_BIT(D9_FAMILY_write) | D9_KIND_BIT(D9_FAMILY_stdio))))
 			continue;
 		for (d9_u32 k = 0; k < th->spans.n; k++)
-			if (is_log_write(&th->spans.v[k]) && d9_span_dur(&th->spans.v[k]) >= 2 * D9_WARN_NS)
+			if (is_log_write(&th->spans.v[k]) && is_long_call(m, i, &th->spans.v[k]))
 				root_at(all, map, (struct d9_wait){i, k});
 	}
 }

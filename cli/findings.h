@@ -77,6 +77,8 @@ void d9_finding_span(struct d9_finding *f, struct d9_ref ref); /* the first few 
 void d9_finding_cause(struct d9_finding *f, const struct d9_model *m, struct d9_ref ref);
 enum d9_severity d9_severity_of(d9_u64 ns);
 
+/* A call that may have been long only because the thread had no CPU. */
+bool d9_only_starved_of_cpu(const struct d9_model *m, d9_u32 thread, const struct d9_span *s);
 /* A call that made a descriptor, slowly, whose number says that the table grew. */
 bool d9_is_fd_table_growth(const struct d9_span *s);
 
