@@ -83,7 +83,8 @@ static int sink(void *ctx, const void *bytes, size_t n)
 	return 0;
 }
 
-int d9_arena_input(const char *path, d9_drained_fn *drained, void *ctx, void **ret, size_t *ret_n, char *err, size_t n_err)
+int d9_arena_input(const char *path, d9_drained_fn *drained, void *ctx, void **ret, size_t *ret_n, char *err,
+		   size_t n_err)
 {
 	struct stat st;
 	void *copy = MAP_FAILED;
@@ -97,7 +98,8 @@ int d9_arena_input(const char *path, d9_drained_fn *drained, void *ctx, void **r
 	r = check_file(fd, &st, err, n_err);
 	if (r < 0)
 		goto out;
-	copy = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	copy = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+		    0);
 	r = copy == MAP_FAILED ? -errno : copy_file(fd, copy, (size_t)st.st_size);
 	if (!r)
 		r = d9_drain_snapshot(copy, (size_t)st.st_size, drained, ctx, sink, &b);

@@ -108,7 +108,8 @@ static void put_text(const struct dump *d, const struct field_value *v)
 		return;
 	if (v->form == V_TIME) {
 		d9_i64 us = (d9_i64)(v->v - d->t->t_begin) / 1000;
-		printf(" %.*s=%lld.%06lld", (int)(n - 3), v->key, (long long)(us / 1000000), (long long)(us < 0 ? -us : us) % 1000000);
+		printf(" %.*s=%lld.%06lld", (int)(n - 3), v->key, (long long)(us / 1000000),
+		       (long long)(us < 0 ? -us : us) % 1000000);
 	} else if (n > 3 && !strcmp(v->key + n - 3, "_ns"))
 		printf(" %.*s=%s", (int)(n - 3), v->key, d9_format_duration(v->v, buf));
 	else if (v->form == V_ADDR)

@@ -11,7 +11,8 @@ static void text(const struct d9_hist *h, d9_u32 kind)
 	d9_u64 most = 1;
 	for (unsigned k = 0; k < 64; k++)
 		most = d9_hist_bucket(h, k) > most ? d9_hist_bucket(h, k) : most;
-	printf("%s: %llu, %s in all\n", d9_kind_name(kind), (unsigned long long)h->count, d9_format_duration(h->total, a));
+	printf("%s: %llu, %s in all\n", d9_kind_name(kind), (unsigned long long)h->count,
+	       d9_format_duration(h->total, a));
 	if (!h->count)
 		return;
 	printf("p50 %s, p90 %s, p99 %s, longest %s\n\n", d9_format_duration(d9_hist_quantile(h, 0.5), a),
@@ -25,8 +26,9 @@ static void text(const struct d9_hist *h, d9_u32 kind)
 	for (unsigned k = first; k <= last; k++) {
 		d9_u64 n = d9_hist_bucket(h, k);
 		int stars = (int)((n * BAR + most - 1) / most);
-		printf("  %9s .. %9s %10llu  %.*s\n", d9_format_duration(k ? 1ull << k : 0, a), d9_format_duration(k < 63 ? 2ull << k : ~0ull, b),
-		       (unsigned long long)n, stars, "########################################");
+		printf("  %9s .. %9s %10llu  %.*s\n", d9_format_duration(k ? 1ull << k : 0, a),
+		       d9_format_duration(k < 63 ? 2ull << k : ~0ull, b), (unsigned long long)n, stars,
+		       "########################################");
 	}
 }
 
@@ -78,7 +80,10 @@ int d9_cmd_hist(const struct d9_cmd *self, int argc, char **argv)
 		return r - 1;
 	int kind = d9_kind_find(o.operand);
 	if (kind < 0)
-		return d9_fail(D9_EXIT_USAGE, "hist: `%s` is no KIND: a hook family (epoll, futex, read, ...), park, poll-span or wake", o.operand);
+		return d9_fail(
+			D9_EXIT_USAGE,
+			"hist: `%s` is no KIND: a hook family (epoll, futex, read, ...), park, poll-span or wake",
+			o.operand);
 	struct d9_trace *t;
 	r = d9_trace_open(&o, &t);
 	if (r)

@@ -19,9 +19,9 @@ static void where(const struct d9_model *m, d9_u32 thread, d9_u32 span)
 static void lock_text(const struct d9_model *m, const struct d9_lock *l)
 {
 	char a[32], b[32], who[96];
-	printf("%s 0x%llx in pid %d: %llu waits, %s in all, longest %s\n", d9_kind_name(l->kind), (unsigned long long)l->object,
-	       l->proc == D9_NO_INDEX ? 0 : m->t->procs.v[l->proc].pid, (unsigned long long)l->waits, d9_format_duration(l->total, a),
-	       d9_format_duration(l->max, b));
+	printf("%s 0x%llx in pid %d: %llu waits, %s in all, longest %s\n", d9_kind_name(l->kind),
+	       (unsigned long long)l->object, l->proc == D9_NO_INDEX ? 0 : m->t->procs.v[l->proc].pid,
+	       (unsigned long long)l->waits, d9_format_duration(l->total, a), d9_format_duration(l->max, b));
 	for (size_t i = 0; i < l->waiters.n; i++) {
 		printf("  waited  %-40s %6llu x %10s", d9_show_thread(m, l->waiters.v[i].thread, who, sizeof(who)),
 		       (unsigned long long)l->waiters.v[i].waits, d9_format_duration(l->waiters.v[i].total, a));
@@ -31,10 +31,11 @@ static void lock_text(const struct d9_model *m, const struct d9_lock *l)
 	}
 	for (size_t i = 0; i < l->holders.n; i++) {
 		const struct d9_holder *h = &l->holders.v[i];
-		printf("  held    %-40s %19s  (%s)", d9_show_thread(m, h->thread, who, sizeof(who)), d9_format_duration(h->total, a),
-		       d9_show_known_by(h->known_by));
+		printf("  held    %-40s %19s  (%s)", d9_show_thread(m, h->thread, who, sizeof(who)),
+		       d9_format_duration(h->total, a), d9_show_known_by(h->known_by));
 		for (size_t k = 0; k < h->inside.n && k < 3; k++)
-			printf("%s %s %s", k ? "," : ", in", m->t->hooks.v[h->inside.v[k].hook].name, d9_format_duration(h->inside.v[k].total, b));
+			printf("%s %s %s", k ? "," : ", in", m->t->hooks.v[h->inside.v[k].hook].name,
+			       d9_format_duration(h->inside.v[k].total, b));
 		where(m, h->thread, h->worst);
 		putchar('\n');
 	}
@@ -51,7 +52,9 @@ static int write_locks(const struct d9_model *m, bool json)
 		struct d9_json j;
 		d9_json_document(&j, stdout, "locks");
 		d9_show_locks_json(&j, m);
-		return d9_json_end_document(&j) < 0 ? d9_fail(D9_EXIT_DATA, "cannot write to stdout: %s", strerror(errno)) : D9_EXIT_OK;
+		return d9_json_end_document(&j) < 0
+			       ? d9_fail(D9_EXIT_DATA, "cannot write to stdout: %s", strerror(errno))
+			       : D9_EXIT_OK;
 	}
 	size_t n;
 	const struct d9_lock **v = d9_show_locks(m, &n);

@@ -65,7 +65,8 @@ static int write_report(struct d9_report *r, const struct d9_read_opts *o, bool 
 		d9_report_text(r, stacks);
 		return D9_EXIT_OK;
 	}
-	return d9_report_json(r) < 0 ? d9_fail(D9_EXIT_DATA, "cannot write to stdout: %s", strerror(errno)) : D9_EXIT_OK;
+	return d9_report_json(r) < 0 ? d9_fail(D9_EXIT_DATA, "cannot write to stdout: %s", strerror(errno))
+				     : D9_EXIT_OK;
 }
 
 int d9_cmd_report(const struct d9_cmd *self, int argc, char **argv)
@@ -73,7 +74,8 @@ int d9_cmd_report(const struct d9_cmd *self, int argc, char **argv)
 	struct d9_read_opts o;
 	struct d9_fail_if cond = {.n = 0};
 	const char *fail_if = NULL, *top_text = NULL, *stacks = NULL;
-	const struct d9_opt extra[] = {{"--fail-if", true, &fail_if}, {"--top", true, &top_text}, {"--stacks", false, &stacks}};
+	const struct d9_opt extra[] = {
+		{"--fail-if", true, &fail_if}, {"--top", true, &top_text}, {"--stacks", false, &stacks}};
 	size_t top = TOP_DEFAULT;
 	char err[256];
 	int r = d9_read_opts_parse(self, argc, argv, 0, extra, 3, &o);

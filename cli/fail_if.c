@@ -81,7 +81,9 @@ static int parse_clause(char *text, bool (*known)(const char *id), struct d9_cla
 		*dot++ = '\0';
 	c->is_duration = one_of(c->subject, durations, sizeof(durations) / sizeof(durations[0]));
 	if (!c->is_duration && !one_of(c->subject, counts, sizeof(counts) / sizeof(counts[0])) && !known(c->subject)) {
-		snprintf(err, n_err, "`%s` is no subject: poll, wait, wake, runq, offcpu, findings, critical, dropped or the id of a finding",
+		snprintf(err, n_err,
+			 "`%s` is no subject: poll, wait, wake, runq, offcpu, findings, critical, dropped or the id of "
+			 "a finding",
 			 c->subject);
 		return -EINVAL;
 	}
@@ -96,7 +98,8 @@ static int parse_clause(char *text, bool (*known)(const char *id), struct d9_cla
 	}
 	p += strspn(p, " \t");
 	if (parse_value(c, p) < 0) {
-		snprintf(err, n_err, "`%s` compares with `%s`, which is no %s", text, p, c->is_duration ? "duration such as 20ms" : "number");
+		snprintf(err, n_err, "`%s` compares with `%s`, which is no %s", text, p,
+			 c->is_duration ? "duration such as 20ms" : "number");
 		return -EINVAL;
 	}
 	return 0;

@@ -23,7 +23,7 @@ static d9_u64 accepts_of(const struct d9_model *m, d9_u32 thread)
 	for (size_t i = 0; i < th->calls.n; i++)
 		if (m->t->hooks.v[th->calls.v[i].hook].kind == D9_FAMILY_accept)
 			n += th->calls.v[i].count - th->calls.v[i].errors;
-	for (size_t i = 0; i < th->spans.n; i++)
+	for (size_t i = 0; th->kinds & D9_KIND_BIT(D9_FAMILY_accept) && i < th->spans.n; i++)
 		n += th->spans.v[i].kind == D9_FAMILY_accept && th->spans.v[i].result >= 0;
 	return n;
 }
@@ -32,7 +32,8 @@ static void add(struct d9_model *m, struct family *f, d9_u32 thread)
 {
 	for (size_t i = 0; i < f->of.n; i++) {
 		d9_u32 o = f->of.v[i].thread;
-		f->shared |= m->t->threads.v[o].proc == m->t->threads.v[thread].proc && m->threads[o].home_fd == m->threads[thread].home_fd;
+		f->shared |= m->t->threads.v[o].proc == m->t->threads.v[thread].proc &&
+			     m->threads[o].home_fd == m->threads[thread].home_fd;
 	}
 	d9_vec_push(&f->of, (struct sibling){thread, accepts_of(m, thread)});
 }
@@ -55,14 +56,16 @@ static void judge(struct d9_model *m, struct d9_findings *out, const struct fami
 	f->to = mt->end;
 	f->count = top->accepts;
 	f->harm = (d9_u64)((double)mt->busy * (share - 1.0 / (double)fam->of.n));
-	d9_finding_title(f, "%s accepted %.0f %% of %llu connections; it has %zu siblings", d9_show_thread(m, top->thread, who, sizeof(who)),
-			 share * 100, (unsigned long long)total, fam->of.n - 1);
+	d9_finding_title(f, "%s accepted %.0f %% of %llu connections; it has %zu siblings",
+			 d9_show_thread(m, top->thread, who, sizeof(who)), share * 100, (unsigned long long)total,
+			 fam->of.n - 1);
 	f->cause.kind = d9_kind_name(D9_FAMILY_accept);
 	f->cause.fd = mt->home_fd;
 	d9_finding_real(f, "share", share);
 	d9_finding_n(f, "count", total);
 	f->try[0] = "Give each worker a listening socket of its own (SO_REUSEPORT).";
-	f->try[1] = "Without that: accept one connection per wake-up, or wait with EPOLLEXCLUSIVE on one shared epoll descriptor.";
+	f->try[1] = "Without that: accept one connection per wake-up, or wait with EPOLLEXCLUSIVE on one shared epoll "
+		    "descriptor.";
 }
 
 void d9_find_accept_imbalance(struct d9_model *m, struct d9_findings *out)

@@ -10,17 +10,28 @@ struct incident {
 	d9_u32 thread, span, poll; /* of the worst; poll: index */
 	d9_u64 blocked, poll_ns;   /* of the worst */
 	d9_u64 count, total;
-	d9_u64 late;               /* driver-starved: nobody polled for so long */
+	d9_u64 late; /* driver-starved: nobody polled for so long */
 	d9_u32 idle;
 	bool starved;
 };
 typedef D9_VEC(struct incident) incidents;
 
-/* Calls that come back at once on a descriptor that does not block: long ones are suspected to be preemption first. */
-static bool usually_instant(d9_u32 kind)
+/*
+ * Calls that take long only if something is wrong, or if the thread lost its CPU inside them; and waits for a lock,
+ * whose holder may have lost its own.  Without a measurement only long ones are believed.
+ */
+static bool is_doubtful(d9_u32 kind)
 {
-	return kind == D9_FAMILY_read || kind == D9_FAMILY_recv || kind == D9_FAMILY_send || kind == D9_FAMILY_write ||
-	       kind == D9_FAMILY_socket || kind == D9_FAMILY_accept;
+	switch (d9_kind_class(kind)) {
+	case D9_CLASS_LOCK:
+	case D9_CLASS_SIGNAL:
+		return true;
+	case D9_CLASS_IO:
+		return kind != D9_FAMILY_sync && kind != D9_FAMILY_dns && kind != D9_FAMILY_connect &&
+		       kind != D9_FAMILY_flock;
+	default:
+		return false;
+	}
 }
 
 /*
@@ -28,13 +39,16 @@ static bool usually_instant(d9_u32 kind)
  * than the call was blocked for certain.  A stretch of 100 ms is longer than threads wait for a CPU unless the delay
  * around it says so.
  */
-static bool only_starved_of_cpu(const struct d9_model *m, d9_u32 thread, const struct d9_span *s)
+bool d9_only_starved_of_cpu(const struct d9_model *m, d9_u32 thread, const struct d9_span *s)
 {
 	d9_u64 delay, window, dur = d9_span_dur(s);
-	if (d9_kind_class(s->kind) == D9_CLASS_SLEEP && dur >= 2 * D9_WARN_NS)
+	enum d9_class c = d9_kind_class(s->kind);
+	if (c == D9_CLASS_SLEEP && dur >= 2 * D9_WARN_NS)
 		return false; /* it asked for it */
+	if (c == D9_CLASS_LOCK || c == D9_CLASS_SIGNAL)
+		return dur < D9_CRITICAL_NS; /* its holder's delay counts, not its own */
 	if (!d9_model_run_delay(m, thread, s->t0, s->t1, &delay, &window))
-		return usually_instant(s->kind) && dur < 2 * D9_WARN_NS;
+		return is_doubtful(s->kind) && dur < D9_CRITICAL_NS;
 	if (dur >= 2 * D9_CRITICAL_NS)
 		return window < dur * 2 && delay * 4 >= dur * 3;
 	return dur < delay + D9_WARN_NS;
@@ -55,7 +69,8 @@ static d9_u32 main_call(const struct d9_model *m, d9_u32 thread, const struct d9
 	}
 	for (d9_u32 i = p->first; longest != D9_NO_INDEX && i < p->first + p->n && i < th->spans.n; i++) {
 		const struct d9_span *s = &th->spans.v[i];
-		if (!(s->flags & (D9_SPAN_NESTED | D9_SPAN_PARK | D9_SPAN_CLAIMED)) && s->hook == th->spans.v[longest].hook)
+		if (!(s->flags & (D9_SPAN_NESTED | D9_SPAN_PARK | D9_SPAN_CLAIMED)) &&
+		    s->hook == th->spans.v[longest].hook)
 			sum += d9_span_dur(s);
 	}
 	*ret_sum = sum;
@@ -141,7 +156,8 @@ static void judge_driver(struct d9_model *m, d9_u32 thread, const struct d9_poll
 	if (!is_event_park(m, before) || before->span >= th->spans.n)
 		return;
 	const struct d9_span *s = &th->spans.v[in->span];
-	d9_u64 until = next_poller(m, th->proc, th->spans.v[before->span].fd, before->t1, p->t1), middle = s->t0 + d9_span_dur(s) / 2;
+	d9_u64 until = next_poller(m, th->proc, th->spans.v[before->span].fd, before->t1, p->t1),
+	       middle = s->t0 + d9_span_dur(s) / 2;
 	if (until < s->t1)
 		return;
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
@@ -153,8 +169,8 @@ static void judge_driver(struct d9_model *m, d9_u32 thread, const struct d9_poll
 		}
 		const struct d9_park *o = park_at(&m->threads[i], middle);
 		in->idle += (o && !is_event_park(m, o)) ||
-			    (!o && m->t->threads.v[i].pending.unfinished && m->t->threads.v[i].pending.since <= middle &&
-			     d9_model_pending_parks(m, i));
+			    (!o && m->t->threads.v[i].pending.unfinished &&
+			     m->t->threads.v[i].pending.since <= middle && d9_model_pending_parks(m, i));
 	}
 	in->starved = in->idle > 0;
 	in->late = until - before->t1;
@@ -165,7 +181,8 @@ static void judge_driver(struct d9_model *m, d9_u32 thread, const struct d9_poll
 static bool same_cause(const struct d9_model *m, const struct incident *a, const struct incident *b)
 {
 	const struct d9_span *x = d9_model_span(m, a->thread, a->span), *y = d9_model_span(m, b->thread, b->span);
-	return a->starved == b->starved && m->t->threads.v[a->thread].proc == m->t->threads.v[b->thread].proc && x->site == y->site;
+	return a->starved == b->starved && m->t->threads.v[a->thread].proc == m->t->threads.v[b->thread].proc &&
+	       x->site == y->site;
 }
 
 static void merge(const struct d9_model *m, incidents *all, const struct incident *in)
@@ -194,9 +211,15 @@ static void look(struct d9_model *m, d9_u32 thread, incidents *all)
 			continue;
 		d9_u64 sum;
 		d9_u32 call = main_call(m, thread, p, &sum);
-		if (call == D9_NO_INDEX || sum < D9_WARN_NS || only_starved_of_cpu(m, thread, d9_model_span(m, thread, call)))
+		if (call == D9_NO_INDEX || sum < D9_WARN_NS ||
+		    d9_only_starved_of_cpu(m, thread, d9_model_span(m, thread, call)))
 			continue;
-		struct incident in = {.thread = thread, .span = call, .poll = i, .blocked = sum, .poll_ns = p->t1 - p->t0, .count = 1,
+		struct incident in = {.thread = thread,
+				      .span = call,
+				      .poll = i,
+				      .blocked = sum,
+				      .poll_ns = p->t1 - p->t0,
+				      .count = 1,
 				      .total = sum};
 		struct d9_split s = d9_model_split(m, thread, p);
 		if (s.on_cpu != D9_NOT_KNOWN && s.on_cpu > sum)
@@ -238,7 +261,8 @@ static void report(struct d9_model *m, struct d9_findings *out, const struct inc
 	f->harm = in->total * (1 + in->idle);
 	d9_finding_n(f, "blocked_ns", in->blocked);
 	if (in->starved) {
-		d9_finding_title(f, "%s sat in %s for %s and nobody else polled for events; %u workers were idle", who, hook, dur, in->idle);
+		d9_finding_title(f, "%s sat in %s for %s and nobody else polled for events; %u workers were idle", who,
+				 hook, dur, in->idle);
 		d9_finding_n(f, "late_ns", in->late);
 		d9_finding_n(f, "idle_workers", in->idle);
 	} else {
@@ -251,7 +275,8 @@ static void report(struct d9_model *m, struct d9_findings *out, const struct inc
 	d9_finding_span(f, (struct d9_ref){in->thread, D9_REF_SPAN, in->span});
 	f->try[0] = advice(s->kind);
 	if (in->starved)
-		f->try[1] = "A runtime that hands its I/O driver over before a poll would keep timers and sockets alive meanwhile.";
+		f->try[1] = "A runtime that hands its I/O driver over before a poll would keep timers and sockets "
+			    "alive meanwhile.";
 }
 
 void d9_find_blocking_call(struct d9_model *m, struct d9_findings *out)

@@ -103,14 +103,16 @@ static void add_stuck(struct d9_finding *f, const struct d9_model *m, d9_u32 i)
 		f->to = m->t->threads.v[i].pending.t;
 }
 
-static void title_of_cycle(const struct d9_model *m, struct d9_finding *f, const struct edge *edges, d9_u32 start, unsigned n)
+static void title_of_cycle(const struct d9_model *m, struct d9_finding *f, const struct edge *edges, d9_u32 start,
+			   unsigned n)
 {
 	char text[160];
 	size_t used = 0;
 	d9_u32 i = start;
 	for (unsigned k = 0; k <= n && used < sizeof(text) - 40; k++, i = edges[i].next) {
 		const struct d9_trace_thread *th = &m->t->threads.v[i];
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s (%d)", k ? " -> " : "", *th->name ? th->name : "thread", th->tid);
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s (%d)", k ? " -> " : "",
+					 *th->name ? th->name : "thread", th->tid);
 	}
 	d9_finding_title(f, "%u threads wait for each other: %s", n, text);
 }
@@ -143,8 +145,8 @@ static void report_cycle(struct d9_model *m, struct d9_findings *out, struct edg
 	d9_finding_n(f, "pending_ns", longest);
 	if (n == 1) {
 		char who[96], dur[32];
-		d9_finding_title(f, "%s has waited %s for a lock that it holds itself", d9_show_thread(m, start, who, sizeof(who)),
-				 d9_format_duration(longest, dur));
+		d9_finding_title(f, "%s has waited %s for a lock that it holds itself",
+				 d9_show_thread(m, start, who, sizeof(who)), d9_format_duration(longest, dur));
 		f->try[0] = "Release the lock before calling what takes it again, or make it recursive.";
 		return;
 	}
@@ -189,7 +191,8 @@ void d9_find_deadlock(struct d9_model *m, struct d9_findings *out)
 {
 	struct edge *edges = make_edges(m);
 	for (d9_u32 i = 0; i < m->t->threads.n; i++)
-		if (edges[i].next != D9_NO_INDEX && !edges[i].in_cycle && leads_to(edges, edges[i].next, i, m->t->threads.n))
+		if (edges[i].next != D9_NO_INDEX && !edges[i].in_cycle &&
+		    leads_to(edges, edges[i].next, i, m->t->threads.n))
 			report_cycle(m, out, edges, i);
 	for (d9_u32 i = 0; i < m->t->threads.n; i++)
 		if (edges[i].next == D9_NO_INDEX && is_stuck(m, i) && pending_ns(m, i) >= INFERRED_MIN_NS &&

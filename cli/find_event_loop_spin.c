@@ -11,13 +11,16 @@
 /* Calls of the thread that do something for somebody. */
 static d9_u64 useful_calls(const struct d9_model *m, d9_u32 thread)
 {
-	static const d9_u32 useful[] = {D9_FAMILY_send, D9_FAMILY_write, D9_FAMILY_accept, D9_FAMILY_connect, D9_FAMILY_open,
-					D9_FAMILY_path, D9_FAMILY_sync, D9_FAMILY_stdio, D9_FAMILY_sleep};
+	static const d9_u32 useful[] = {D9_FAMILY_send,    D9_FAMILY_write, D9_FAMILY_accept,
+					D9_FAMILY_connect, D9_FAMILY_open,  D9_FAMILY_path,
+					D9_FAMILY_sync,    D9_FAMILY_stdio, D9_FAMILY_sleep};
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
 	d9_u64 n = 0;
 	for (size_t u = 0; u < sizeof(useful) / sizeof(useful[0]); u++) {
 		for (size_t i = 0; i < th->calls.n; i++)
-			n += m->t->hooks.v[th->calls.v[i].hook].kind == useful[u] ? th->calls.v[i].count - th->calls.v[i].errors : 0;
+			n += m->t->hooks.v[th->calls.v[i].hook].kind == useful[u]
+				     ? th->calls.v[i].count - th->calls.v[i].errors
+				     : 0;
 	}
 	for (size_t i = 0; i < th->spans.n; i++)
 		for (size_t u = 0; u < sizeof(useful) / sizeof(useful[0]); u++)
@@ -32,7 +35,8 @@ struct run {
 
 static bool is_instant(const struct d9_model *m, const struct d9_span *s)
 {
-	return s->result > 0 && d9_span_dur(s) < INSTANT_NS && d9_kind_class(m->t->sites.v[s->site].kind) == D9_CLASS_EVENT;
+	return s->result > 0 && d9_span_dur(s) < INSTANT_NS &&
+	       d9_kind_class(m->t->sites.v[s->site].kind) == D9_CLASS_EVENT;
 }
 
 /* The longest stretch of instant returns, one short gap after the other. */
@@ -46,7 +50,8 @@ static struct run longest_run(const struct d9_model *m, d9_u32 thread)
 			continue;
 		bool again = now.n && is_instant(m, s) && s->t0 - now.t1 < 1000000;
 		/* one slow return is preemption; the spin goes on if the next is instant again */
-		if (!again && now.n && s->result > 0 && s->t0 - now.t1 < D9_CRITICAL_NS && d9_span_dur(s) < D9_CRITICAL_NS)
+		if (!again && now.n && s->result > 0 && s->t0 - now.t1 < D9_CRITICAL_NS &&
+		    d9_span_dur(s) < D9_CRITICAL_NS)
 			again = true;
 		if (!again)
 			now = (struct run){.t0 = s->t0, .first = i};
@@ -81,13 +86,15 @@ static void report(struct d9_model *m, struct d9_findings *out, d9_u32 thread, c
 	f->to = r->t1;
 	f->harm = ns;
 	d9_finding_title(f, "%s returned from its event wait %llu times in %s and did nothing",
-			 d9_show_thread(m, thread, who, sizeof(who)), (unsigned long long)r->n, d9_format_duration(ns, dur));
+			 d9_show_thread(m, thread, who, sizeof(who)), (unsigned long long)r->n,
+			 d9_format_duration(ns, dur));
 	d9_finding_cause(f, m, (struct d9_ref){thread, D9_REF_SPAN, r->first});
 	d9_finding_n(f, "wakeups", r->n);
 	d9_finding_real(f, "per_ms", (double)r->n * 1e6 / (double)ns);
 	d9_finding_n(f, "fd", dead_fd(m, thread, r));
 	d9_finding_span(f, (struct d9_ref){thread, D9_REF_SPAN, r->first});
-	f->try[0] = "Take a descriptor whose peer has closed out of the set: a read that returned 0 will be ready for ever.";
+	f->try[0] = "Take a descriptor whose peer has closed out of the set: a read that returned 0 will be ready for "
+		    "ever.";
 }
 
 void d9_find_event_loop_spin(struct d9_model *m, struct d9_findings *out)

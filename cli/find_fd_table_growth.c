@@ -5,11 +5,12 @@
 #include "findings.h"
 
 #define STALL_MIN_NS 2000000u
+#define MAKES_FD (D9_KIND_BIT(D9_FAMILY_socket) | D9_KIND_BIT(D9_FAMILY_accept) | D9_KIND_BIT(D9_FAMILY_open))
 
 bool d9_is_fd_table_growth(const struct d9_span *s)
 {
-	bool makes_fd = s->kind == D9_FAMILY_socket || s->kind == D9_FAMILY_accept || s->kind == D9_FAMILY_open;
-	return makes_fd && s->result >= 64 && (s->result & (s->result - 1)) == 0 && d9_span_dur(s) >= STALL_MIN_NS;
+	return D9_KIND_BIT(s->kind) & MAKES_FD && s->result >= 64 && (s->result & (s->result - 1)) == 0 &&
+	       d9_span_dur(s) >= STALL_MIN_NS;
 }
 
 /* An accept on a socket that blocks waits for a client, and an open of a FIFO for the other end. */
@@ -28,20 +29,22 @@ static void report(struct d9_model *m, struct d9_findings *out, d9_u32 thread, d
 	f->from = s->t0;
 	f->to = s->t1;
 	f->harm = d9_span_dur(s);
-	d9_finding_title(f, "%s: %s took %s to make descriptor %d: the table had to grow", d9_show_thread(m, thread, who, sizeof(who)),
-			 m->t->hooks.v[s->hook].name, d9_format_duration(d9_span_dur(s), dur), s->result);
+	d9_finding_title(f, "%s: %s took %s to make descriptor %d: the table had to grow",
+			 d9_show_thread(m, thread, who, sizeof(who)), m->t->hooks.v[s->hook].name,
+			 d9_format_duration(d9_span_dur(s), dur), s->result);
 	d9_finding_cause(f, m, (struct d9_ref){thread, D9_REF_SPAN, span});
 	d9_finding_n(f, "fd", (d9_u64)s->result);
 	d9_finding_n(f, "blocked_ns", d9_span_dur(s));
 	d9_finding_span(f, (struct d9_ref){thread, D9_REF_SPAN, span});
 	d9_claim(m, thread, span);
-	f->try[0] = "Grow the table before there are threads: dup2 a descriptor to the highest number that will be needed, and close it.";
+	f->try[0] = "Grow the table before there are threads: dup2 a descriptor to the highest number that will be "
+		    "needed, and close it.";
 }
 
 void d9_find_fd_table_growth(struct d9_model *m, struct d9_findings *out)
 {
 	for (d9_u32 i = 0; i < m->t->threads.n; i++)
-		for (d9_u32 k = 0; k < m->t->threads.v[i].spans.n; k++) {
+		for (d9_u32 k = 0; m->t->threads.v[i].kinds & MAKES_FD && k < m->t->threads.v[i].spans.n; k++) {
 			const struct d9_span *s = &m->t->threads.v[i].spans.v[k];
 			if (d9_is_fd_table_growth(s) && !was_idle(m, i, s) && !(s->flags & D9_SPAN_CLAIMED))
 				report(m, out, i, k);

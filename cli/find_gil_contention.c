@@ -53,7 +53,8 @@ static d9_u32 hog_of(const struct d9_model *m, const struct d9_lock *l, d9_u32 t
 	return best;
 }
 
-static void report(struct d9_model *m, struct d9_findings *out, const struct d9_lock *l, d9_u32 thread, const struct waits *w)
+static void report(struct d9_model *m, struct d9_findings *out, const struct d9_lock *l, d9_u32 thread,
+		   const struct waits *w)
 {
 	struct d9_finding *f = d9_finding_add(out, "gil-contention", thread);
 	d9_u64 p50 = d9_hist_quantile(&w->h, 0.5);
@@ -67,7 +68,8 @@ static void report(struct d9_model *m, struct d9_findings *out, const struct d9_
 	f->count = w->h.count;
 	f->harm = w->h.total;
 	d9_finding_title(f, "%s waited %llu times for the interpreter lock, %s each, while %s computed",
-			 d9_show_thread(m, thread, who, sizeof(who)), (unsigned long long)w->h.count, d9_format_duration(p50, dur), hog_name);
+			 d9_show_thread(m, thread, who, sizeof(who)), (unsigned long long)w->h.count,
+			 d9_format_duration(p50, dur), hog_name);
 	d9_finding_cause(f, m, (struct d9_ref){thread, D9_REF_SPAN, w->worst});
 	f->cause.owner_tid = hog == D9_NO_INDEX ? 0 : (d9_u32)d9_show_tid(m, hog);
 	f->inferred = hog == D9_NO_INDEX;

@@ -23,10 +23,11 @@ static bool is_lock_wait(const struct d9_model *m, d9_u32 thread, const struct d
 	return l && l->maybe_lock && !l->gil && !(s->flags & (D9_SPAN_PARK | D9_SPAN_NESTED));
 }
 
-static bool is_long_call(const struct d9_span *s)
+static bool is_long_call(const struct d9_model *m, d9_u32 thread, const struct d9_span *s)
 {
 	enum d9_class c = d9_kind_class(s->kind);
-	return (c == D9_CLASS_IO || c == D9_CLASS_SLEEP) && d9_span_dur(s) >= D9_WARN_NS;
+	return (c == D9_CLASS_IO || c == D9_CLASS_SLEEP) && d9_span_dur(s) >= D9_WARN_NS &&
+	       !d9_only_starved_of_cpu(m, thread, s);
 }
 
 /* The call at the end of the chain that begins with this wait.  False: none that explains half of it. */
@@ -47,7 +48,7 @@ static bool root_of(const struct d9_model *m, struct d9_wait wait, struct d9_wai
 			return false;
 		const struct d9_span *s = d9_model_span(m, holder, busy);
 		*ret = (struct d9_wait){holder, busy};
-		if (is_long_call(s))
+		if (is_long_call(m, holder, s))
 			return true;
 		if (!is_lock_wait(m, holder, s))
 			return false;
@@ -105,11 +106,12 @@ static bool is_log_write(const struct d9_span *s)
 static void add_log_writes(struct d9_model *m, roots *all, struct d9_map *map)
 {
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
-		if (m->threads[i].role != D9_ROLE_WORKER)
-			continue;
 		const struct d9_trace_thread *th = &m->t->threads.v[i];
+		if (m->threads[i].role != D9_ROLE_WORKER ||
+		    !(th->kinds & (D9_KIND_BIT(D9_FAMILY_write) | D9_KIND_BIT(D9_FAMILY_stdio))))
+			continue;
 		for (d9_u32 k = 0; k < th->spans.n; k++)
-			if (is_log_write(&th->spans.v[k]) && d9_span_dur(&th->spans.v[k]) >= 2 * D9_WARN_NS)
+			if (is_log_write(&th->spans.v[k]) && is_long_call(m, i, &th->spans.v[k]))
 				root_at(all, map, (struct d9_wait){i, k});
 	}
 }
@@ -121,10 +123,12 @@ static void join_writers(struct d9_model *m, roots *all)
 		const struct d9_span *a = d9_model_span(m, all->v[i].thread, all->v[i].span);
 		for (size_t k = 0; k < all->n && is_log_write(a); k++) {
 			struct root *o = &all->v[k];
-			const struct d9_span *b = o->thread == D9_NO_INDEX ? NULL : d9_model_span(m, o->thread, o->span);
+			const struct d9_span *b =
+				o->thread == D9_NO_INDEX ? NULL : d9_model_span(m, o->thread, o->span);
 			if (k == i || all->v[i].thread == D9_NO_INDEX || !b || !is_log_write(b) || b->fd != a->fd ||
 			    m->t->threads.v[o->thread].proc != m->t->threads.v[all->v[i].thread].proc ||
-			    d9_span_dur(b) > d9_span_dur(a) || d9_overlap(a->t0, a->t1, b->t0, b->t1) * 2 < d9_span_dur(b))
+			    d9_span_dur(b) > d9_span_dur(a) ||
+			    d9_overlap(a->t0, a->t1, b->t0, b->t1) * 2 < d9_span_dur(b))
 				continue;
 			for (size_t w = 0; w < o->waits.n; w++)
 				d9_vec_push(&all->v[i].waits, o->waits.v[w]);
@@ -175,14 +179,15 @@ static void report(struct d9_model *m, struct d9_findings *out, const struct roo
 	d9_format_duration(dur, a);
 	const char *plural = f->victims.n == 1 ? "" : "s";
 	if (log) {
-		d9_finding_title(f, "a write to fd %d (%s) took %s; %zu other thread%s waited", s->fd, who, a, f->victims.n, plural);
+		d9_finding_title(f, "a write to fd %d (%s) took %s; %zu other thread%s waited", s->fd, who, a,
+				 f->victims.n, plural);
 		d9_finding_n(f, "blocked_ns", dur);
 		d9_finding_n(f, "fd", (d9_u64)s->fd);
 		f->try[0] = "Log through a writer of its own with a bounded queue that drops rather than blocks.";
 		f->try[1] = "Look at who reads the other end: a log collector, a pager, a terminal.";
 	} else {
-		d9_finding_title(f, "%s held a lock while in %s for %s; %zu thread%s waited %s", who, m->t->hooks.v[s->hook].name, a,
-				 f->victims.n, plural, d9_format_duration(r->total, b));
+		d9_finding_title(f, "%s held a lock while in %s for %s; %zu thread%s waited %s", who,
+				 m->t->hooks.v[s->hook].name, a, f->victims.n, plural, d9_format_duration(r->total, b));
 		d9_finding_n(f, "holder_ns", dur);
 		d9_finding_n(f, "wait_total_ns", r->total);
 		f->try[0] = "Do the call before taking the lock or after leaving it.";

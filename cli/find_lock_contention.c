@@ -46,7 +46,8 @@ static const struct d9_holder *main_holder(const struct d9_lock *l)
 	return best;
 }
 
-static void report(struct d9_model *m, struct d9_findings *out, const struct d9_lock *l, double share, d9_u64 total, d9_u64 from, d9_u64 to)
+static void report(struct d9_model *m, struct d9_findings *out, const struct d9_lock *l, double share, d9_u64 total,
+		   d9_u64 from, d9_u64 to)
 {
 	const struct d9_holder *h = main_holder(l);
 	struct d9_finding *f = d9_finding_add(out, "lock-contention", l->worst.thread);
@@ -56,8 +57,9 @@ static void report(struct d9_model *m, struct d9_findings *out, const struct d9_
 	f->to = to;
 	f->count = l->waits;
 	f->harm = total;
-	d9_finding_title(f, "%s 0x%llx: %zu threads spent %.0f %% of their time (%s) waiting for it", d9_kind_name(l->kind),
-			 (unsigned long long)l->object, l->waiters.n, share * 100, d9_format_duration(total, dur));
+	d9_finding_title(f, "%s 0x%llx: %zu threads spent %.0f %% of their time (%s) waiting for it",
+			 d9_kind_name(l->kind), (unsigned long long)l->object, l->waiters.n, share * 100,
+			 d9_format_duration(total, dur));
 	d9_finding_cause(f, m, (struct d9_ref){l->worst.thread, D9_REF_SPAN, l->worst.span});
 	if (h && h->worst != D9_NO_INDEX) { /* what was done under the lock says more than where it was waited for */
 		struct d9_ref_info r = d9_ref_info(m, (struct d9_ref){h->thread, D9_REF_SPAN, h->worst});

@@ -48,7 +48,8 @@ static void report(struct d9_model *m, struct d9_findings *out, d9_u32 thread, c
 	d9_finding_n(f, "on_cpu_ns", w->on_cpu);
 	d9_finding_n(f, "total_ns", w->total);
 	d9_finding_span(f, (struct d9_ref){thread, D9_REF_POLL, w->index});
-	f->try[0] = "Move the computation to a thread of its own, or cut it into pieces that return to the event loop in between.";
+	f->try[0] = "Move the computation to a thread of its own, or cut it into pieces that return to the event loop "
+		    "in between.";
 	f->try[1] = "D9_SAMPLE_HZ and `perf record` show which function it was: no hooked call lies inside.";
 }
 

@@ -142,7 +142,9 @@ void d9_finding_cause(struct d9_finding *f, const struct d9_model *m, struct d9_
 	f->cause.hook = r.hook;
 	f->cause.object = r.object;
 	f->cause.fd = r.object ? -1 : r.fd;
-	f->cause.owner_tid = ref.what == D9_REF_PENDING ? th->pending.owner : ref.what == D9_REF_SPAN ? th->spans.v[ref.index].owner : 0;
+	f->cause.owner_tid = ref.what == D9_REF_PENDING ? th->pending.owner
+			     : ref.what == D9_REF_SPAN  ? th->spans.v[ref.index].owner
+							: 0;
 	f->cause.proc = th->proc;
 	f->cause.stack = r.stack;
 	f->cause.ra = r.site == D9_NO_INDEX ? 0 : m->t->sites.v[r.site].ra;

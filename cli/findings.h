@@ -36,13 +36,15 @@ struct d9_finding {
 	D9_VEC(struct d9_victim {
 		d9_u32 thread;
 		d9_u64 waited;
-	}) victims;
+	})
+	victims;
 	D9_VEC(struct d9_measured {
 		const char *key;
 		bool is_real;
 		d9_u64 n; /* D9_NOT_KNOWN = null */
 		double real;
-	}) measured;
+	})
+	measured;
 	D9_VEC(struct d9_ref) spans; /* evidence */
 	const char *try[4];
 };
@@ -75,6 +77,8 @@ void d9_finding_span(struct d9_finding *f, struct d9_ref ref); /* the first few 
 void d9_finding_cause(struct d9_finding *f, const struct d9_model *m, struct d9_ref ref);
 enum d9_severity d9_severity_of(d9_u64 ns);
 
+/* A call that may have been long only because the thread had no CPU. */
+bool d9_only_starved_of_cpu(const struct d9_model *m, d9_u32 thread, const struct d9_span *s);
 /* A call that made a descriptor, slowly, whose number says that the table grew. */
 bool d9_is_fd_table_growth(const struct d9_span *s);
 

@@ -63,10 +63,7 @@ d9_u64 d9_hist_bucket(const struct d9_hist *h, unsigned k)
 
 /* ---- what belongs to a kind ------------------------------------------------------------------------ */
 
-static bool has_polls(const struct d9_model *m, d9_u32 thread)
-{
-	return m->threads[thread].role == D9_ROLE_WORKER;
-}
+static bool has_polls(const struct d9_model *m, d9_u32 thread) { return m->threads[thread].role == D9_ROLE_WORKER; }
 
 static void add_derived(const struct d9_model *m, d9_u32 thread, d9_u32 kind, struct d9_hist *h)
 {

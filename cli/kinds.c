@@ -9,19 +9,13 @@ static const struct {
 #define D9_FAMILY(family, doc) [D9_FAMILY_##family] = {#family, D9_CLASS_IO},
 #include "format/families.def"
 #undef D9_FAMILY
-	[D9_KIND_PARK] = {"park", D9_CLASS_NONE},
-	[D9_KIND_POLL_SPAN] = {"poll-span", D9_CLASS_NONE},
-	[D9_KIND_WAKE] = {"wake", D9_CLASS_NONE},
-	[D9_KIND_QUEUE] = {"queue", D9_CLASS_NONE},
-	[D9_KIND_RUNQ] = {"runq", D9_CLASS_NONE},
-	[D9_KIND_OFFCPU] = {"offcpu", D9_CLASS_NONE},
+	[D9_KIND_PARK] = {"park", D9_CLASS_NONE}, [D9_KIND_POLL_SPAN] = {"poll-span", D9_CLASS_NONE},
+	[D9_KIND_WAKE] = {"wake", D9_CLASS_NONE}, [D9_KIND_QUEUE] = {"queue", D9_CLASS_NONE},
+	[D9_KIND_RUNQ] = {"runq", D9_CLASS_NONE}, [D9_KIND_OFFCPU] = {"offcpu", D9_CLASS_NONE},
 	[D9_KIND_OTHER] = {"other", D9_CLASS_IO},
 };
 
-const char *d9_kind_name(unsigned kind)
-{
-	return kinds[kind < D9_N_KINDS ? kind : D9_KIND_OTHER].name;
-}
+const char *d9_kind_name(unsigned kind) { return kinds[kind < D9_N_KINDS ? kind : D9_KIND_OTHER].name; }
 
 int d9_kind_find(const char *name)
 {

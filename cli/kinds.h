@@ -21,12 +21,12 @@ enum d9_kind {
 
 /* What a wait is to the model. */
 enum d9_class {
-	D9_CLASS_EVENT, /* epoll, poll, select: where event loops park */
+	D9_CLASS_EVENT,  /* epoll, poll, select: where event loops park */
 	D9_CLASS_SIGNAL, /* cond, sem, futex: where pools park, and how locks are built */
-	D9_CLASS_LOCK,  /* mutex, rwlock: never a place to park */
-	D9_CLASS_SLEEP, /* sleep, join, waitpid: never a place to park where there is an event wait */
-	D9_CLASS_IO,    /* everything else that can take long */
-	D9_CLASS_NONE,  /* no wait: exit, thread creation, identity */
+	D9_CLASS_LOCK,   /* mutex, rwlock: never a place to park */
+	D9_CLASS_SLEEP,  /* sleep, join, waitpid: never a place to park where there is an event wait */
+	D9_CLASS_IO,     /* everything else that can take long */
+	D9_CLASS_NONE,   /* no wait: exit, thread creation, identity */
 };
 
 const char *d9_kind_name(unsigned kind);

@@ -9,7 +9,7 @@ struct d9_map {
 	struct d9_map_slot {
 		d9_u64 key;
 		d9_u32 value;
-	} *v;
+	} * v;
 	size_t n, cap; /* cap is a power of two */
 };
 

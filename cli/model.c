@@ -15,7 +15,8 @@ static void set_bounds(struct d9_model *m)
 }
 
 /* CPU time and run delay gained between the bounds, as far as they were read; after the last reading: all of the time. */
-static d9_u64 cpu_gained(const struct d9_trace_thread *th, const struct d9_model_thread *mt, d9_u64 *ret_delay, bool *ret_read)
+static d9_u64 cpu_gained(const struct d9_trace_thread *th, const struct d9_model_thread *mt, d9_u64 *ret_delay,
+			 bool *ret_read)
 {
 	const struct d9_cpu *last = NULL, *last_delay = NULL;
 	d9_u64 run0 = 0, delay0 = 0;

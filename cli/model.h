@@ -17,7 +17,7 @@ const char *d9_role_name(enum d9_role role);
 
 struct d9_park {
 	d9_u64 t0, t1;
-	d9_u32 span;      /* last span of it */
+	d9_u32 span; /* last span of it */
 	d9_u32 site;
 };
 /* Between two parks. Spans first..first+n-1 of the thread ended within it (nested ones included). */
@@ -36,10 +36,10 @@ struct d9_split {
 
 struct d9_model_thread {
 	enum d9_role role;
-	d9_u32 home;   /* site where it parks most often, D9_NO_INDEX = none */
+	d9_u32 home;    /* site where it parks most often, D9_NO_INDEX = none */
 	d9_i32 home_fd; /* descriptor waited on there, -1 = none */
 	d9_u64 home_object;
-	d9_u32 pool, worker; /* numbers or D9_NO_INDEX */
+	d9_u32 pool, worker;  /* numbers or D9_NO_INDEX */
 	D9_VEC(d9_u32) homes; /* all sites where it parks, home first */
 	D9_VEC(struct d9_park) parks;
 	D9_VEC(struct d9_poll) polls;
@@ -47,7 +47,7 @@ struct d9_model_thread {
 	d9_u64 begin, end; /* of what was asked for */
 	d9_u64 wall, busy, parked, blocked;
 	d9_u64 runnable, unexplained; /* D9_NOT_KNOWN = not measured */
-	bool polling; /* never waits at home: looks and sleeps elsewhere, so not an event loop */
+	bool polling;                 /* never waits at home: looks and sleeps elsewhere, so not an event loop */
 };
 
 struct d9_pool {
@@ -72,7 +72,8 @@ struct d9_holder {
 	D9_VEC(struct d9_inside {
 		d9_u32 hook;
 		d9_u64 total;
-	}) inside;
+	})
+	inside;
 	d9_u32 worst; /* its longest span meanwhile, D9_NO_INDEX = none */
 };
 /* An object that threads waited for away from their parks. */
@@ -86,8 +87,8 @@ struct d9_lock {
 	D9_VEC(struct d9_holder) holders;
 	D9_VEC(d9_u32) pending; /* threads */
 	struct d9_wait worst;
-	bool gil;       /* the lock of a Python interpreter */
-	bool like_lock; /* a lock by its kind or its name; else those that wake are those that wait */
+	bool gil;        /* the lock of a Python interpreter */
+	bool like_lock;  /* a lock by its kind or its name; else those that wake are those that wait */
 	bool maybe_lock; /* like_lock, or nothing speaks against it */
 };
 
@@ -96,11 +97,11 @@ struct d9_model {
 	struct d9_model_thread *threads; /* as the trace's */
 	D9_VEC(struct d9_pool) pools;
 	D9_VEC(struct d9_lock) locks;
-	struct d9_map lock_map; /* d9_object_key -> locks */
+	struct d9_map lock_map;   /* d9_object_key -> locks */
 	struct d9_map wanted_map; /* proc and tid of owners of what others wait for at the end */
-	struct d9_map tid_map;  /* proc and tid -> thread, where only one thread ever had it */
-	d9_u8 *site_says;        /* enum d9_site_says + 1 by site; 0 = not asked yet */
-	struct d9_chain *chains; /* stacks of sites, made when asked for */
+	struct d9_map tid_map;    /* proc and tid -> thread, where only one thread ever had it */
+	d9_u8 *site_says;         /* enum d9_site_says + 1 by site; 0 = not asked yet */
+	struct d9_chain *chains;  /* stacks of sites, made when asked for */
 };
 
 struct d9_model *d9_model_new(struct d9_trace *t);
@@ -120,7 +121,8 @@ static inline d9_u64 d9_overlap(d9_u64 a0, d9_u64 a1, d9_u64 b0, d9_u64 b1)
 /* Where the time of t0..t1 went on a thread, of which `first, n` are the spans as in d9_poll. */
 struct d9_split d9_model_split(const struct d9_model *m, d9_u32 thread, const struct d9_poll *p);
 /* Time runnable without a CPU between the measurements around t0..t1, and how far apart they are. False: not measured. */
-bool d9_model_run_delay(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1, d9_u64 *ret_delay, d9_u64 *ret_window);
+bool d9_model_run_delay(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1, d9_u64 *ret_delay,
+			d9_u64 *ret_window);
 /* First span of the thread that ends after t. */
 d9_u32 d9_model_first_span(const struct d9_model *m, d9_u32 thread, d9_u64 t);
 /* The span of the thread, not a park and not nested, that overlaps t0..t1 most; D9_NO_INDEX = none. */
@@ -136,6 +138,9 @@ bool d9_model_pending_parks(const struct d9_model *m, d9_u32 thread);
    -1 = not known, no common frame. */
 int d9_model_distance(struct d9_model *m, d9_u32 base, d9_u32 other, int *ret_base_left);
 
-static inline d9_u64 d9_object_key(d9_u32 proc, d9_u64 object) { return (d9_u64)proc << 47 | (object & ((1ull << 47) - 1)); }
+static inline d9_u64 d9_object_key(d9_u32 proc, d9_u64 object)
+{
+	return (d9_u64)proc << 47 | (object & ((1ull << 47) - 1));
+}
 
 #endif

@@ -36,8 +36,8 @@ static void polls_between_parks(struct d9_model *m, d9_u32 thread)
 			mt->null_polls++;
 			continue;
 		}
-		d9_vec_push(&mt->polls,
-			    (struct d9_poll){a->t1, b->t0, a->span + 1, b->span > a->span ? b->span - a->span - 1 : 0, 0, true});
+		d9_vec_push(&mt->polls, (struct d9_poll){a->t1, b->t0, a->span + 1,
+							 b->span > a->span ? b->span - a->span - 1 : 0, 0, true});
 	}
 	if (mt->parks.n && th->pending.unfinished && !d9_model_pending_parks(m, thread)) {
 		const struct d9_park *a = &mt->parks.v[mt->parks.n - 1];
@@ -145,7 +145,8 @@ static bool cpu_at(const struct d9_model *m, d9_u32 thread, d9_u64 t, struct bou
 
 /* ---- the split ------------------------------------------------------------------------------------ */
 
-bool d9_model_run_delay(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1, d9_u64 *ret_delay, d9_u64 *ret_window)
+bool d9_model_run_delay(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1, d9_u64 *ret_delay,
+			d9_u64 *ret_window)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
 	long a = reading_before(th, t0), b = reading_before(th, t1);
@@ -179,7 +180,9 @@ static d9_u64 blocked_in(const struct d9_model *m, d9_u32 thread, const struct d
 struct d9_split d9_model_split(const struct d9_model *m, d9_u32 thread, const struct d9_poll *p)
 {
 	d9_u64 dur = p->t1 - p->t0;
-	struct d9_split s = {.blocked = blocked_in(m, thread, p), .on_cpu = D9_NOT_KNOWN, .runnable = D9_NOT_KNOWN,
+	struct d9_split s = {.blocked = blocked_in(m, thread, p),
+			     .on_cpu = D9_NOT_KNOWN,
+			     .runnable = D9_NOT_KNOWN,
 			     .unexplained = D9_NOT_KNOWN};
 	if (s.blocked > dur)
 		s.blocked = dur;

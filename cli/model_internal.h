@@ -3,8 +3,8 @@
 #define D9_CLI_MODEL_INTERNAL_H
 #include "model.h"
 
-#define D9_PROBE_GAP_NS 3000  /* R5: a probe and the wait after it are one park */
-#define D9_NULL_POLL_NS 2000  /* R6 */
+#define D9_PROBE_GAP_NS 3000    /* R5: a probe and the wait after it are one park */
+#define D9_NULL_POLL_NS 2000    /* R6 */
 #define D9_SAME_DEPTH_BYTES 256 /* R3: one place in code that is interpreted, then compiled */
 
 struct d9_chain {
@@ -17,11 +17,11 @@ struct d9_chain {
 enum d9_site_says { D9_SAYS_NOTHING, D9_SAYS_LOCK, D9_SAYS_NO_LOCK };
 enum d9_site_says d9_model_site_says(struct d9_model *m, d9_u32 site);
 
-void d9_objects_gather(struct d9_model *m);  /* every wait by object */
-void d9_parks_find(struct d9_model *m);      /* homes and parks */
-void d9_objects_finish(struct d9_model *m);  /* takes the parks out, finds holders */
-void d9_pools_find(struct d9_model *m);      /* roles, pools, worker numbers */
-void d9_polls_find(struct d9_model *m);      /* what lies between parks */
+void d9_objects_gather(struct d9_model *m); /* every wait by object */
+void d9_parks_find(struct d9_model *m);     /* homes and parks */
+void d9_objects_finish(struct d9_model *m); /* takes the parks out, finds holders */
+void d9_pools_find(struct d9_model *m);     /* roles, pools, worker numbers */
+void d9_polls_find(struct d9_model *m);     /* what lies between parks */
 void d9_objects_free(struct d9_model *m);
 
 #endif

@@ -95,11 +95,14 @@ static enum d9_site_says ask_site(struct d9_model *m, d9_u32 site)
 {
 	static const char *const condition[] = {"ondvar", "ondition", "CondVar", NULL};
 	static const char *const lock[] = {"lock_contended", "lock_slow", "Mutex", "RwLock", "ReentrantLock", NULL};
-	static const char *const no_lock[] = {"::park", "Parker", "park_timeout", "Semaphore", "::recv", "::join", NULL};
+	static const char *const no_lock[] = {"::park", "Parker", "park_timeout", "Semaphore", "::recv",
+					      "::join", NULL};
 	const struct d9_trace_site *s = &m->t->sites.v[site];
 	struct d9_maps maps = d9_trace_maps(m->t, s->proc);
 	struct d9_frame frames[24];
-	size_t n = s->stack.n ? d9_symbols_stack(m->t->symbols, &maps, s->stack.kind, s->stack.p, s->stack.n, frames, 24) : 0;
+	size_t n = s->stack.n
+			   ? d9_symbols_stack(m->t->symbols, &maps, s->stack.kind, s->stack.p, s->stack.n, frames, 24)
+			   : 0;
 	for (size_t i = 0; i < n && i < 8; i++) {
 		const char *name = frames[i].symbol;
 		if (!name)
@@ -141,41 +144,80 @@ static void judge_kind(struct d9_model *m, struct d9_lock *l)
 
 /* ---- step 1: all waits -------------------------------------------------------------------------- */
 
+static d9_u64 kinds_of_object_waits(void)
+{
+	d9_u64 kinds = 0;
+	for (unsigned k = 0; k < D9_N_FAMILIES; k++)
+		if (d9_kind_class(k) == D9_CLASS_LOCK || d9_kind_class(k) == D9_CLASS_SIGNAL)
+			kinds |= D9_KIND_BIT(k);
+	return kinds;
+}
+
+static void gather_thread(struct d9_model *m, d9_u32 i)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[i];
+	d9_u64 last_object = 0;
+	struct d9_lock *l = NULL;
+	for (d9_u32 k = 0; k < th->spans.n; k++) {
+		const struct d9_span *s = &th->spans.v[k];
+		if (!is_object_wait(s))
+			continue;
+		if (!l || s->object != last_object)
+			l = lock_of(m, th->proc, s->object, s->kind);
+		last_object = s->object;
+		d9_vec_push(&l->wait, (struct d9_wait){i, k});
+		if (!l->waiters.n || l->waiters.v[l->waiters.n - 1].thread != i)
+			d9_vec_push(&l->waiters, (struct d9_waiter){.thread = i});
+	}
+}
+
+static void gather_pending(struct d9_model *m, d9_u32 i)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[i];
+	if (!th->pending.unfinished || !th->pending.object)
+		return;
+	d9_u32 kind = m->t->sites.v[th->pending.site].kind;
+	if (kinds_of_object_waits() & D9_KIND_BIT(kind))
+		d9_vec_push(&lock_of(m, th->proc, th->pending.object, kind)->pending, i);
+}
+
+/* Waits were gathered thread by thread, so waiters are in the order of their numbers. */
+static bool is_waiter(const struct d9_lock *l, d9_u32 thread)
+{
+	size_t lo = 0, hi = l->waiters.n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (l->waiters.v[mid].thread < thread)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < l->waiters.n && l->waiters.v[lo].thread == thread;
+}
+
+static void count_wakers(const struct d9_model *m, struct d9_lock *l)
+{
+	for (size_t k = 0; k < l->wait.n; k++) {
+		d9_u32 waker = d9_model_span(m, l->wait.v[k].thread, l->wait.v[k].span)->waker;
+		bool waits = waker != D9_NO_INDEX && is_waiter(l, waker);
+		l->wakes_by_waiters += waits;
+		l->wakes_by_others += waker != D9_NO_INDEX && !waits;
+	}
+}
+
 void d9_objects_gather(struct d9_model *m)
 {
-	map_tids(m);
+	d9_u64 kinds = kinds_of_object_waits();
 	m->site_says = d9_must_alloc(m->t->sites.n + 1, 1);
+	map_tids(m);
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
-		const struct d9_trace_thread *th = &m->t->threads.v[i];
-		d9_u64 last_object = 0;
-		struct d9_lock *l = NULL;
-		for (d9_u32 k = 0; k < th->spans.n; k++) {
-			const struct d9_span *s = &th->spans.v[k];
-			if (!is_object_wait(s))
-				continue;
-			if (!l || s->object != last_object)
-				l = lock_of(m, th->proc, s->object, s->kind);
-			last_object = s->object;
-			d9_vec_push(&l->wait, (struct d9_wait){i, k});
-			if (!l->waiters.n || l->waiters.v[l->waiters.n - 1].thread != i)
-				d9_vec_push(&l->waiters, (struct d9_waiter){.thread = i});
-		}
-		const struct d9_pending *p = &th->pending;
-		enum d9_class c = d9_kind_class(m->t->sites.n ? m->t->sites.v[p->site].kind : D9_KIND_OTHER);
-		if (p->unfinished && p->object && (c == D9_CLASS_LOCK || c == D9_CLASS_SIGNAL))
-			d9_vec_push(&lock_of(m, th->proc, p->object, m->t->sites.v[p->site].kind)->pending, i);
+		if (m->t->threads.v[i].kinds & kinds)
+			gather_thread(m, i);
+		gather_pending(m, i);
 	}
 	for (size_t i = 0; i < m->locks.n; i++) {
-		struct d9_lock *l = &m->locks.v[i];
-		for (size_t k = 0; k < l->wait.n; k++) {
-			d9_u32 waker = d9_model_span(m, l->wait.v[k].thread, l->wait.v[k].span)->waker;
-			bool waits = false;
-			for (size_t w = 0; waker != D9_NO_INDEX && w < l->waiters.n && !waits; w++)
-				waits = l->waiters.v[w].thread == waker;
-			l->wakes_by_waiters += waits;
-			l->wakes_by_others += waker != D9_NO_INDEX && !waits;
-		}
-		judge_kind(m, l);
+		count_wakers(m, &m->locks.v[i]);
+		judge_kind(m, &m->locks.v[i]);
 	}
 }
 
@@ -183,10 +225,8 @@ void d9_objects_gather(struct d9_model *m)
 
 static struct d9_waiter *waiter_of(struct d9_lock *l, d9_u32 thread)
 {
-	for (size_t i = 0; i < l->waiters.n; i++)
-		if (l->waiters.v[i].thread == thread)
-			return &l->waiters.v[i];
-	d9_vec_push(&l->waiters, (struct d9_waiter){.thread = thread});
+	if (!l->waiters.n || l->waiters.v[l->waiters.n - 1].thread != thread)
+		d9_vec_push(&l->waiters, (struct d9_waiter){.thread = thread});
 	return &l->waiters.v[l->waiters.n - 1];
 }
 
@@ -279,7 +319,8 @@ static void find_holders(struct d9_model *m, struct d9_lock *l)
 	for (size_t i = 0; i < all.n; i++) {
 		const struct held_while *w = &all.v[i];
 		if (!h || h->thread != w->holder) {
-			d9_vec_push(&l->holders, (struct d9_holder){.thread = w->holder, .known_by = w->by, .worst = D9_NO_INDEX});
+			d9_vec_push(&l->holders,
+				    (struct d9_holder){.thread = w->holder, .known_by = w->by, .worst = D9_NO_INDEX});
 			h = &l->holders.v[l->holders.n - 1];
 			end = worst = 0;
 		}
@@ -304,7 +345,8 @@ static void find_silent_holders(struct d9_model *m)
 			for (size_t h = 0; l && h < l->holders.n; h++)
 				known |= l->holders.v[h].thread == i;
 			if (!known)
-				d9_vec_push(&l->holders, (struct d9_holder){.thread = i, .known_by = D9_KNOWN_ACQUIRE,
+				d9_vec_push(&l->holders, (struct d9_holder){.thread = i,
+									    .known_by = D9_KNOWN_ACQUIRE,
 									    .worst = D9_NO_INDEX});
 		}
 		d9_u32 h = th->pending.unfinished && th->pending.owner
@@ -317,8 +359,9 @@ static void find_silent_holders(struct d9_model *m)
 		while (at < l->holders.n && l->holders.v[at].thread != h)
 			at++;
 		if (at == l->holders.n)
-			d9_vec_push(&l->holders, (struct d9_holder){.thread = h, .known_by = D9_KNOWN_OWNER_WORD,
-								    .worst = D9_NO_INDEX});
+			d9_vec_push(
+				&l->holders,
+				(struct d9_holder){.thread = h, .known_by = D9_KNOWN_OWNER_WORD, .worst = D9_NO_INDEX});
 		if (th->pending.t - th->pending.since > l->holders.v[at].total)
 			l->holders.v[at].total = th->pending.t - th->pending.since;
 	}

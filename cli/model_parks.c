@@ -3,7 +3,7 @@
  * its home; other places close by in the code are homes too; what waits deeper inside is a blocking
  * call, even by the same function on the way to the same descriptor.
  *
- * Numbers R1 to R6 are the rules of docs/MODEL.md, which says what each was learnt from.
+ * Numbers R1 to R6 are the rules of docs/MODEL.md.
  */
 #include "model_internal.h"
 
@@ -11,10 +11,16 @@ struct site_use {
 	d9_u64 count, total, longest;
 	bool home;
 };
+struct saved_use {
+	d9_u32 site;
+	struct site_use use;
+};
 struct scratch {
 	struct site_use *use; /* by site */
 	D9_VEC(d9_u32) touched;
-	bool *home_somewhere; /* by site: R4 found it to be home on some thread */
+	D9_VEC(struct saved_use) saved; /* of all threads, one after the other: counted once, asked twice */
+	size_t *saved_end;              /* by thread */
+	bool *home_somewhere;           /* by site: R4 found it to be home on some thread */
 };
 
 /* ---- R4: distance in the code --------------------------------------------------------------- */
@@ -213,15 +219,26 @@ static void find_home(struct d9_model *m, d9_u32 thread, struct scratch *sc)
 		mt->home_fd = s ? s->fd : m->t->threads.v[thread].pending.fd;
 		mt->home_object = s ? s->object : m->t->threads.v[thread].pending.object;
 	}
-	for (size_t i = 0; i < sc->touched.n; i++)
+	for (size_t i = 0; i < sc->touched.n; i++) {
+		d9_vec_push(&sc->saved, (struct saved_use){sc->touched.v[i], sc->use[sc->touched.v[i]]});
 		sc->use[sc->touched.v[i]] = (struct site_use){0};
+	}
+}
+
+static void restore_counts(d9_u32 thread, struct scratch *sc)
+{
+	sc->touched.n = 0;
+	for (size_t i = thread ? sc->saved_end[thread - 1] : 0; i < sc->saved_end[thread]; i++) {
+		sc->use[sc->saved.v[i].site] = sc->saved.v[i].use;
+		d9_vec_push(&sc->touched, sc->saved.v[i].site);
+	}
 }
 
 /* A place that is home to one thread is home to its siblings, however seldom they were there. */
 static void add_shared_homes(struct d9_model *m, d9_u32 thread, struct scratch *sc)
 {
 	struct d9_model_thread *mt = &m->threads[thread];
-	count_sites(m, thread, sc);
+	restore_counts(thread, sc);
 	for (size_t i = 0; i < mt->homes.n; i++)
 		sc->use[mt->homes.v[i]].home = true;
 	for (size_t i = 0; i < sc->touched.n; i++) {
@@ -274,8 +291,8 @@ static void reported_parks(struct d9_model *m, d9_u32 thread)
 	for (size_t i = 0; i < th->rt.n; i++)
 		if (th->rt.v[i].park) {
 			d9_u32 after = d9_model_first_span(m, thread, th->rt.v[i].t1);
-			d9_vec_push(&m->threads[thread].parks,
-				    (struct d9_park){th->rt.v[i].t0, th->rt.v[i].t1, after ? after - 1 : 0, D9_NO_INDEX});
+			d9_vec_push(&m->threads[thread].parks, (struct d9_park){th->rt.v[i].t0, th->rt.v[i].t1,
+										after ? after - 1 : 0, D9_NO_INDEX});
 		}
 	for (size_t i = 0, k = 0; i < m->threads[thread].parks.n; i++) {
 		const struct d9_park *p = &m->threads[thread].parks.v[i];
@@ -306,7 +323,8 @@ void d9_parks_find(struct d9_model *m)
 {
 	size_t n_sites = m->t->sites.n;
 	struct scratch sc = {.use = d9_must_alloc(n_sites + 1, sizeof(*sc.use)),
-			     .home_somewhere = d9_must_alloc(n_sites + 1, sizeof(bool))};
+			     .home_somewhere = d9_must_alloc(n_sites + 1, sizeof(bool)),
+			     .saved_end = d9_must_alloc(m->t->threads.n + 1, sizeof(size_t))};
 	m->chains = d9_must_alloc(n_sites + 1, sizeof(*m->chains));
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
 		m->threads[i].home = D9_NO_INDEX;
@@ -314,6 +332,7 @@ void d9_parks_find(struct d9_model *m)
 		mark_nested(&m->t->threads.v[i]);
 		if (m->t->threads.v[i].role != 2)
 			find_home(m, i, &sc);
+		sc.saved_end[i] = sc.saved.n;
 	}
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
 		struct d9_model_thread *mt = &m->threads[i];
@@ -332,5 +351,7 @@ void d9_parks_find(struct d9_model *m)
 	}
 	free(sc.use);
 	free(sc.home_somewhere);
+	free(sc.saved_end);
+	d9_vec_free(&sc.saved);
 	d9_vec_free(&sc.touched);
 }

@@ -20,7 +20,8 @@ static bool keeps_coming_back(const struct d9_model *m, d9_u32 thread)
 		parked += mt->parks.v[i].t1 - mt->parks.v[i].t0;
 	if (mt->polling)
 		return false;
-	if (mt->parks.n >= 16)
+	bool polls = mt->home != D9_NO_INDEX && m->t->sites.v[mt->home].kind == D9_FAMILY_epoll;
+	if (mt->parks.n >= (polls ? 8 : 16)) /* epoll is for loops; poll and conditions have other uses */
 		return true;
 	return mt->parks.n >= 4 && parked * 2 >= mt->end - mt->begin;
 }
@@ -47,7 +48,10 @@ static void first_roles(struct d9_model *m)
 	}
 }
 
-/* Threads that park for objects where a worker of their process also parks are workers without the poller. */
+/*
+ * Threads that park for objects where a worker of their process also parks are workers without the poller; those that
+ * wait at its place for events of its descriptor share the poller with it.
+ */
 static void spread_workers(struct d9_model *m)
 {
 	struct d9_map sites = {0}; /* proc and site -> a worker that parks there */
@@ -56,9 +60,13 @@ static void spread_workers(struct d9_model *m)
 			d9_map_put(&sites, (d9_u64)m->t->threads.v[i].proc << 32 | m->threads[i].homes.v[k], i);
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
 		struct d9_model_thread *mt = &m->threads[i];
-		if (mt->home == D9_NO_INDEX || is_event_home(m, i) || mt->role == D9_ROLE_RECORDER)
+		if (mt->home == D9_NO_INDEX || mt->role == D9_ROLE_RECORDER)
 			continue;
-		if (d9_map_get(&sites, (d9_u64)m->t->threads.v[i].proc << 32 | mt->home) != D9_MAP_EMPTY)
+		d9_u32 other = d9_map_get(&sites, (d9_u64)m->t->threads.v[i].proc << 32 | mt->home);
+		if (other == D9_MAP_EMPTY)
+			continue;
+		if (!is_event_home(m, i) ||
+		    (mt->home_fd >= 0 && m->threads[other].home_fd == mt->home_fd && !mt->polling))
 			mt->role = D9_ROLE_WORKER;
 	}
 	d9_map_free(&sites);
@@ -68,7 +76,8 @@ static void name_pool(const struct d9_model *m, struct d9_pool *p)
 {
 	const char *name = m->t->threads.v[p->threads.v[0]].name;
 	size_t n = strlen(name);
-	while (n && (name[n - 1] == '-' || name[n - 1] == ':' || name[n - 1] == '/' || (name[n - 1] >= '0' && name[n - 1] <= '9')))
+	while (n && (name[n - 1] == '-' || name[n - 1] == ':' || name[n - 1] == '/' ||
+		     (name[n - 1] >= '0' && name[n - 1] <= '9')))
 		n--;
 	snprintf(p->name, sizeof(p->name), "%.*s pool", (int)n, n ? name : "");
 }
@@ -79,7 +88,8 @@ static void join_pool(struct d9_model *m, struct d9_map *map, d9_u64 key, d9_u32
 	if (i == D9_MAP_EMPTY) {
 		i = (d9_u32)m->pools.n;
 		d9_vec_push(&m->pools, (struct d9_pool){.proc = m->t->threads.v[thread].proc,
-							.site = m->threads[thread].home, .object = object});
+							.site = m->threads[thread].home,
+							.object = object});
 		d9_map_put(map, key, i);
 	}
 	d9_vec_push(&m->pools.v[i].threads, thread);
@@ -89,7 +99,8 @@ static void join_pool(struct d9_model *m, struct d9_map *map, d9_u64 key, d9_u32
 static bool may_pool(const struct d9_model *m, d9_u32 i)
 {
 	const struct d9_model_thread *mt = &m->threads[i];
-	return mt->home != D9_NO_INDEX && !is_event_home(m, i) && mt->role != D9_ROLE_WORKER && mt->role != D9_ROLE_RECORDER;
+	return mt->home != D9_NO_INDEX && !is_event_home(m, i) && mt->role != D9_ROLE_WORKER &&
+	       mt->role != D9_ROLE_RECORDER;
 }
 
 static d9_u64 place_key(const struct d9_model *m, d9_u32 i, d9_u64 object)

@@ -4,17 +4,9 @@
 
 /* ---- calls -------------------------------------------------------------------------------------------- */
 
-static void add_thread_calls(const struct d9_trace *t, const struct d9_trace_thread *th, struct d9_call_row *rows)
+/* Calls that were too short to be recorded one by one. */
+static void add_counted_calls(const struct d9_trace *t, const struct d9_trace_thread *th, struct d9_call_row *rows)
 {
-	for (size_t i = 0; i < th->spans.n; i++) {
-		const struct d9_span *s = &th->spans.v[i];
-		struct d9_call_row *r = &rows[s->hook];
-		d9_u64 dur = d9_span_dur(s);
-		r->count++;
-		r->total += dur;
-		r->max = dur > r->max ? dur : r->max;
-		r->errors += s->result < 0;
-	}
 	bool whole = t->from == t->t_begin && t->to == t->t_end;
 	for (size_t i = 0; i < th->calls.n && whole; i++) { /* these are sums since the thread began */
 		const struct d9_calls *c = &th->calls.v[i];
@@ -34,13 +26,12 @@ static int longest_total(const void *a, const void *b)
 	return x->hook < y->hook ? -1 : x->hook > y->hook;
 }
 
-static void gather_calls(struct d9_report *r)
+static void gather_calls(struct d9_report *r, struct d9_call_row *rows)
 {
 	const struct d9_trace *t = r->m->t;
-	struct d9_call_row *rows = d9_must_alloc(t->hooks.n + 1, sizeof(*rows));
 	for (size_t i = 0; i < t->threads.n; i++)
 		if (t->threads.v[i].shown)
-			add_thread_calls(t, &t->threads.v[i], rows);
+			add_counted_calls(t, &t->threads.v[i], rows);
 	for (d9_u32 i = 0; i < t->hooks.n; i++) {
 		rows[i].hook = i;
 		if (rows[i].count)
@@ -48,12 +39,23 @@ static void gather_calls(struct d9_report *r)
 	}
 	if (r->calls.n)
 		qsort(r->calls.v, r->calls.n, sizeof(*r->calls.v), longest_total);
-	free(rows);
 }
 
 /* ---- descriptors, waits, losses --------------------------------------------------------------------- */
 
-static void gather_spans(struct d9_report *r)
+static void add_span(struct d9_report *r, const struct d9_span *s, struct d9_call_row *row)
+{
+	d9_u64 dur = d9_span_dur(s);
+	row->count++;
+	row->total += dur;
+	row->max = dur > row->max ? dur : row->max;
+	row->errors += s->result < 0;
+	if (!(s->flags & (D9_SPAN_PARK | D9_SPAN_NESTED)))
+		d9_hist_add(&r->waits, dur);
+}
+
+/* One pass for all that comes from every span. */
+static void gather_spans(struct d9_report *r, struct d9_call_row *rows)
 {
 	const struct d9_trace *t = r->m->t;
 	d9_i32 fd_max = -1;
@@ -62,8 +64,7 @@ static void gather_spans(struct d9_report *r)
 		for (d9_u32 k = 0; k < th->spans.n && th->shown; k++) {
 			const struct d9_span *s = &th->spans.v[k];
 			fd_max = s->fd > fd_max ? s->fd : fd_max;
-			if (!(s->flags & (D9_SPAN_PARK | D9_SPAN_NESTED)))
-				d9_hist_add(&r->waits, d9_span_dur(s));
+			add_span(r, s, &rows[s->hook]);
 			if (s->kind != D9_FAMILY_socket && s->kind != D9_FAMILY_accept && s->kind != D9_FAMILY_open)
 				continue;
 			fd_max = s->result > fd_max ? s->result : fd_max;
@@ -100,7 +101,8 @@ static void gather_unseen(struct d9_report *r)
 			delay |= t->threads.v[i].cpu.v[k].delay != D9_NOT_KNOWN;
 		}
 	if (!cpu)
-		add_unseen(r, "cpu-time", "no thread's CPU clock was read: a long poll cannot be told from a thread without a CPU");
+		add_unseen(r, "cpu-time",
+			   "no thread's CPU clock was read: a long poll cannot be told from a thread without a CPU");
 	else if (!delay)
 		add_unseen(r, "run-queue", "time runnable without a CPU was not measured");
 	for (size_t i = 0; i < t->procs.n; i++)
@@ -116,8 +118,10 @@ void d9_report_make(struct d9_model *m, size_t top, struct d9_report *ret)
 	d9_findings_make(m, &ret->findings);
 	d9_hist_all(m, ret->hists);
 	ret->worst = d9_show_longest(m, D9_N_KINDS, 0, &ret->n_worst);
-	gather_calls(ret);
-	gather_spans(ret);
+	struct d9_call_row *rows = d9_must_alloc(m->t->hooks.n + 1, sizeof(*rows));
+	gather_spans(ret, rows);
+	gather_calls(ret, rows);
+	free(rows);
 	gather_unseen(ret);
 }
 

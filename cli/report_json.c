@@ -18,7 +18,8 @@ static void thread_json(struct d9_json *j, const struct d9_model *m, d9_u32 i)
 		char headline[128];
 		d9_show_resolve(m->t, th->proc, &site->stack, site->ra, s);
 		d9_show_headline(s, 1, headline, sizeof(headline));
-		snprintf(where, sizeof(where), "%s%s%s", m->t->hooks.v[site->hook].name, *headline ? " in " : "", headline);
+		snprintf(where, sizeof(where), "%s%s%s", m->t->hooks.v[site->hook].name, *headline ? " in " : "",
+			 headline);
 		d9_json_str(j, "park_site", where);
 	} else {
 		d9_json_null(j, "park_site");

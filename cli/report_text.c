@@ -40,9 +40,10 @@ static void thread_line(const struct d9_model *m, d9_u32 i)
 		snprintf(role, sizeof(role), "worker %u", mt->worker);
 	else
 		snprintf(role, sizeof(role), "%s", d9_role_name(mt->role));
-	printf("  %8d  %-15.15s  %-9s %9s %6s %7s %8s %9s %12s %9zu", th->tid, th->name, role, d9_format_duration(mt->wall, wall),
-	       share(mt->busy, mt->wall, b[0]), share(mt->parked, mt->wall, b[1]), share(mt->blocked, mt->wall, b[2]),
-	       share(mt->runnable, mt->wall, b[3]), share(mt->unexplained, mt->wall, b[4]), mt->polls.n);
+	printf("  %8d  %-15.15s  %-9s %9s %6s %7s %8s %9s %12s %9zu", th->tid, th->name, role,
+	       d9_format_duration(mt->wall, wall), share(mt->busy, mt->wall, b[0]), share(mt->parked, mt->wall, b[1]),
+	       share(mt->blocked, mt->wall, b[2]), share(mt->runnable, mt->wall, b[3]),
+	       share(mt->unexplained, mt->wall, b[4]), mt->polls.n);
 	if (th->pending.unfinished && !d9_model_pending_parks(m, i))
 		printf("  still in %s", m->t->hooks.v[m->t->sites.v[th->pending.site].hook].name);
 	putchar('\n');
@@ -53,7 +54,8 @@ static const struct d9_model *order_model;
 /* Those that did or waited for something first. */
 static int busiest_first(const void *a, const void *b)
 {
-	const struct d9_model_thread *x = &order_model->threads[*(const d9_u32 *)a], *y = &order_model->threads[*(const d9_u32 *)b];
+	const struct d9_model_thread *x = &order_model->threads[*(const d9_u32 *)a],
+				     *y = &order_model->threads[*(const d9_u32 *)b];
 	bool wx = x->role == D9_ROLE_WORKER, wy = y->role == D9_ROLE_WORKER;
 	if (wx != wy)
 		return wx ? -1 : 1;
@@ -93,8 +95,8 @@ static void process(const struct d9_report *r, d9_u32 i)
 		return;
 	order_model = m;
 	qsort(list.v, list.n, sizeof(*list.v), busiest_first);
-	printf("  %8s  %-15s  %-9s %9s %6s %7s %8s %9s %12s %9s\n", "tid", "thread", "role", "wall", "busy", "parked", "blocked",
-	       "runnable", "unexplained", "polls");
+	printf("  %8s  %-15s  %-9s %9s %6s %7s %8s %9s %12s %9s\n", "tid", "thread", "role", "wall", "busy", "parked",
+	       "blocked", "runnable", "unexplained", "polls");
 	for (size_t k = 0; k < list.n && k < THREADS_MAX; k++)
 		thread_line(m, list.v[k]);
 	if (list.n > THREADS_MAX)
@@ -144,8 +146,8 @@ static void victims(const struct d9_model *m, const struct d9_finding *f)
 		return;
 	printf("      victims: ");
 	for (size_t i = 0; i < f->victims.n && i < 6; i++)
-		printf("%s%s %d (%s)", i ? ", " : "", m->t->threads.v[f->victims.v[i].thread].name, d9_show_tid(m, f->victims.v[i].thread),
-		       d9_format_duration(f->victims.v[i].waited, dur));
+		printf("%s%s %d (%s)", i ? ", " : "", m->t->threads.v[f->victims.v[i].thread].name,
+		       d9_show_tid(m, f->victims.v[i].thread), d9_format_duration(f->victims.v[i].waited, dur));
 	if (f->victims.n > 6)
 		printf(" and %zu more", f->victims.n - 6);
 	putchar('\n');
@@ -157,7 +159,8 @@ static void finding(const struct d9_report *r, const struct paint *c, size_t i, 
 	const char *colour = f->severity == D9_CRITICAL ? c->red : f->severity == D9_WARNING ? c->yellow : c->dim;
 	printf("  %zu %s%-8s %s%s  %s\n", i + 1, colour, d9_severity_name(f->severity), f->id, c->off, f->title);
 	d9_u64 ms = (f->from - r->m->t->t_begin) / 1000000;
-	printf("      %s %llu.%03llu s", f->count > 1 ? "worst at" : "at", (unsigned long long)(ms / 1000), (unsigned long long)(ms % 1000));
+	printf("      %s %llu.%03llu s", f->count > 1 ? "worst at" : "at", (unsigned long long)(ms / 1000),
+	       (unsigned long long)(ms % 1000));
 	if (f->count > 1)
 		printf(", %llu in all", (unsigned long long)f->count);
 	printf("%s\n", f->inferred ? "; inferred" : "");
@@ -175,7 +178,8 @@ static void hist_line(const struct d9_hist *h, d9_u32 kind)
 	char b[5][32];
 	printf("  %-10s %10llu %10s %10s %10s %10s %10s\n", d9_kind_name(kind), (unsigned long long)h->count,
 	       d9_format_duration(d9_hist_quantile(h, 0.5), b[0]), d9_format_duration(d9_hist_quantile(h, 0.9), b[1]),
-	       d9_format_duration(d9_hist_quantile(h, 0.99), b[2]), d9_format_duration(h->max, b[3]), d9_format_duration(h->total, b[4]));
+	       d9_format_duration(d9_hist_quantile(h, 0.99), b[2]), d9_format_duration(h->max, b[3]),
+	       d9_format_duration(h->total, b[4]));
 }
 
 static void locks(const struct d9_report *r, const struct paint *c)
@@ -194,7 +198,11 @@ static void locks(const struct d9_report *r, const struct paint *c)
 		       (unsigned long long)l->waits, d9_format_duration(l->total, a), d9_format_duration(l->max, b));
 		for (size_t k = 0; k < l->holders.n && k < 4; k++)
 			printf("%s%d", k ? " " : "", d9_show_tid(m, l->holders.v[k].thread));
-		printf("%s%s", !l->holders.n ? "nobody seen" : l->holders.n > 4 ? " ..." : "", l->pending.n ? "; waiting still:" : "");
+		printf("%s%s",
+		       !l->holders.n      ? "nobody seen"
+		       : l->holders.n > 4 ? " ..."
+					  : "",
+		       l->pending.n ? "; waiting still:" : "");
 		for (size_t k = 0; k < l->pending.n && k < 4; k++)
 			printf(" %d", d9_show_tid(m, l->pending.v[k]));
 		putchar('\n');
@@ -214,8 +222,9 @@ static void calls(const struct d9_report *r, const struct paint *c)
 	for (size_t i = 0; i < r->calls.n && i < CALLS_MAX; i++) {
 		const struct d9_call_row *k = &r->calls.v[i];
 		const struct d9_trace_hook *h = &r->m->t->hooks.v[k->hook];
-		printf("  %-26s %-8s %10llu %10s %10s %8llu\n", h->name, d9_kind_name(h->kind), (unsigned long long)k->count,
-		       d9_format_duration(k->total, a), d9_format_duration(k->max, b), (unsigned long long)k->errors);
+		printf("  %-26s %-8s %10llu %10s %10s %8llu\n", h->name, d9_kind_name(h->kind),
+		       (unsigned long long)k->count, d9_format_duration(k->total, a), d9_format_duration(k->max, b),
+		       (unsigned long long)k->errors);
 	}
 	if (r->calls.n > CALLS_MAX)
 		printf("  and %zu more kinds of calls\n", r->calls.n - CALLS_MAX);
@@ -227,7 +236,8 @@ static void honest(const struct d9_report *r, const struct paint *c)
 	if (r->dropped || t->torn_blocks) {
 		section(c, "Lost");
 		if (r->dropped)
-			printf("  %llu events were not recorded for want of memory (D9_MEM_MB)\n", (unsigned long long)r->dropped);
+			printf("  %llu events were not recorded for want of memory (D9_MEM_MB)\n",
+			       (unsigned long long)r->dropped);
 		if (t->torn_blocks)
 			printf("  %llu blocks are damaged or unfinished\n", (unsigned long long)t->torn_blocks);
 	}
@@ -247,8 +257,9 @@ void d9_report_text(const struct d9_report *r, bool stacks)
 		n_procs += t->procs.v[i].shown;
 	for (size_t i = 0; i < t->threads.n; i++)
 		n_threads += t->threads.v[i].shown && t->threads.v[i].proc != D9_NO_INDEX;
-	printf("%s%s%s  from %s, %s, %zu process%s, %zu thread%s\n", c.bold, t->session, c.off, d9_report_start(t, start),
-	       d9_format_duration(t->to - t->from, dur), n_procs, n_procs == 1 ? "" : "es", n_threads, n_threads == 1 ? "" : "s");
+	printf("%s%s%s  from %s, %s, %zu process%s, %zu thread%s\n", c.bold, t->session, c.off,
+	       d9_report_start(t, start), d9_format_duration(t->to - t->from, dur), n_procs, n_procs == 1 ? "" : "es",
+	       n_threads, n_threads == 1 ? "" : "s");
 	section(&c, "Who ran");
 	for (d9_u32 i = 0; i < t->procs.n; i++)
 		if (t->procs.v[i].shown)

@@ -30,7 +30,8 @@ struct d9_stack {
 /* Names the frames; with no stack, the caller at `ra` alone (0 = nothing). */
 void d9_show_resolve(struct d9_trace *t, d9_u32 proc, const struct d9_bytes *stack, d9_u64 ra, struct d9_stack *ret);
 const struct d9_bytes *d9_show_span_stack(const struct d9_trace *t, const struct d9_span *s);
-void d9_show_stack_json(struct d9_json *j, const char *key, struct d9_trace *t, d9_u32 proc, const struct d9_bytes *stack);
+void d9_show_stack_json(struct d9_json *j, const char *key, struct d9_trace *t, d9_u32 proc,
+			const struct d9_bytes *stack);
 void d9_show_frames_json(struct d9_json *j, const char *key, const struct d9_stack *s);
 /* The first frames that are the program's own: "user < handle < main". Returns buf; "" if there are none. */
 const char *d9_show_headline(const struct d9_stack *s, unsigned max, char *buf, size_t n);

@@ -26,7 +26,8 @@ struct d9_ref_info d9_ref_info(const struct d9_model *m, struct d9_ref ref)
 		bool park = ref.what == D9_REF_PARK;
 		const struct d9_span *s = &th->spans.v[park ? mt->parks.v[ref.index].span : ref.index];
 		r.t0 = park ? mt->parks.v[ref.index].t0 : s->t0;
-		r.t1 = s->t1, r.object = s->object, r.fd = s->fd, r.site = s->site, r.result = s->result, r.has_result = true;
+		r.t1 = s->t1, r.object = s->object, r.fd = s->fd, r.site = s->site, r.result = s->result,
+		r.has_result = true;
 		r.stack = d9_show_span_stack(t, s);
 	}
 	r.hook = t->sites.v[r.site].hook;
@@ -105,7 +106,8 @@ void d9_show_span_json(struct d9_json *j, const char *key, const struct d9_model
 	else
 		d9_json_null(j, "result");
 	struct d9_stack *s = d9_must_alloc(1, sizeof(*s));
-	d9_show_resolve(m->t, m->t->threads.v[ref.thread].proc, r.stack, r.site == D9_NO_INDEX ? 0 : m->t->sites.v[r.site].ra, s);
+	d9_show_resolve(m->t, m->t->threads.v[ref.thread].proc, r.stack,
+			r.site == D9_NO_INDEX ? 0 : m->t->sites.v[r.site].ra, s);
 	d9_show_frames_json(j, "stack", s);
 	free(s);
 	task_json(j, m, ref);
@@ -146,7 +148,8 @@ const char *d9_show_thread(const struct d9_model *m, d9_u32 thread, char *buf, s
 static void what_text(FILE *f, const struct d9_model *m, const struct d9_ref_info *r)
 {
 	char what[96];
-	int n = snprintf(what, sizeof(what), "%s", r->hook == D9_NO_INDEX ? d9_kind_name(r->kind) : m->t->hooks.v[r->hook].name);
+	int n = snprintf(what, sizeof(what), "%s",
+			 r->hook == D9_NO_INDEX ? d9_kind_name(r->kind) : m->t->hooks.v[r->hook].name);
 	if (r->object)
 		snprintf(what + n, sizeof(what) - (size_t)n, " 0x%llx", (unsigned long long)r->object);
 	else if (r->fd >= 0)
@@ -164,7 +167,8 @@ void d9_show_span_text(FILE *f, const struct d9_model *m, struct d9_ref ref)
 		m->t->threads.v[ref.thread].name);
 	what_text(f, m, &r);
 	struct d9_stack *s = d9_must_alloc(1, sizeof(*s));
-	d9_show_resolve(m->t, m->t->threads.v[ref.thread].proc, r.stack, r.site == D9_NO_INDEX ? 0 : m->t->sites.v[r.site].ra, s);
+	d9_show_resolve(m->t, m->t->threads.v[ref.thread].proc, r.stack,
+			r.site == D9_NO_INDEX ? 0 : m->t->sites.v[r.site].ra, s);
 	fprintf(f, " %s\n", d9_show_headline(s, 2, where, sizeof(where)));
 	free(s);
 }

@@ -7,7 +7,8 @@ void d9_show_resolve(struct d9_trace *t, d9_u32 proc, const struct d9_bytes *sta
 	ret->proc = proc;
 	ret->n = 0;
 	if (stack && stack->n)
-		ret->n = (d9_u32)d9_symbols_stack(t->symbols, &maps, stack->kind, stack->p, stack->n, ret->frames, D9_SHOW_FRAMES);
+		ret->n = (d9_u32)d9_symbols_stack(t->symbols, &maps, stack->kind, stack->p, stack->n, ret->frames,
+						  D9_SHOW_FRAMES);
 	if (!ret->n && ra) {
 		d9_symbols_name(t->symbols, &maps, ra, true, &ret->frames[0]);
 		ret->n = 1;
@@ -41,7 +42,8 @@ void d9_show_frames_json(struct d9_json *j, const char *key, const struct d9_sta
 	d9_json_end_array(j);
 }
 
-void d9_show_stack_json(struct d9_json *j, const char *key, struct d9_trace *t, d9_u32 proc, const struct d9_bytes *stack)
+void d9_show_stack_json(struct d9_json *j, const char *key, struct d9_trace *t, d9_u32 proc,
+			const struct d9_bytes *stack)
 {
 	struct d9_stack *s = d9_must_alloc(1, sizeof(*s));
 	d9_show_resolve(t, proc, stack, 0, s);

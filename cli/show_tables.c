@@ -69,7 +69,8 @@ static void span_stack_json(struct d9_json *j, const char *key, const struct d9_
 	st->n = 0;
 	if (span != D9_NO_INDEX) {
 		const struct d9_span *s = d9_model_span(m, thread, span);
-		d9_show_resolve(m->t, m->t->threads.v[thread].proc, d9_show_span_stack(m->t, s), m->t->sites.v[s->site].ra, st);
+		d9_show_resolve(m->t, m->t->threads.v[thread].proc, d9_show_span_stack(m->t, s),
+				m->t->sites.v[s->site].ra, st);
 	}
 	d9_show_frames_json(j, key, st);
 	free(st);

@@ -104,7 +104,8 @@ int d9_timeline_walk(struct d9_trace *t, d9_timeline_fn *fn, void *ctx)
 	while (n && !r) {
 		struct source *s = &heap[0];
 		const struct d9_trace_thread *th = &t->threads.v[s->thread];
-		r = fn(ctx, &(struct d9_timeline_item){.t = s->t, .thread = th,
+		r = fn(ctx, &(struct d9_timeline_item){.t = s->t,
+						       .thread = th,
 						       .span = s->is_events ? NULL : &th->spans.v[s->i],
 						       .event = s->is_events ? &th->events.v[s->i] : NULL});
 		s->i++;

@@ -9,7 +9,7 @@
 struct d9_timeline_item {
 	d9_u64 t;
 	const struct d9_trace_thread *thread;
-	const struct d9_span *span;         /* one of these two */
+	const struct d9_span *span; /* one of these two */
 	const struct d9_trace_event *event;
 };
 /* Calls fn for each; what it returns other than 0 ends the walk and is returned. */

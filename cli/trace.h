@@ -89,6 +89,7 @@ struct d9_trace_thread {
 	const char *name;
 	d9_u64 born, first, last; /* ns; first and last moments at which anything is known of it */
 	bool shown;               /* --pid and --thread let it through */
+	d9_u64 kinds;             /* bit per kind: which its spans are of */
 	D9_VEC(struct d9_span) spans;
 	D9_VEC(struct d9_cpu) cpu; /* by time */
 	D9_VEC(struct d9_calls) calls;
@@ -112,7 +113,7 @@ struct d9_trace_proc {
 	d9_u32 uid, flags;
 	const char *exe; /* path; the arguments follow it, each ended by a NUL */
 	size_t exe_bytes;
-	char *name; /* NAME-XXXXXXXX, or NAME-XXXXXXXX/2 for one that was forked */
+	char *name;     /* NAME-XXXXXXXX, or NAME-XXXXXXXX/2 for one that was forked */
 	d9_u32 end_how; /* as in the exit event; 0 = unknown */
 	d9_i32 end_code;
 	d9_u64 end_t;
@@ -124,7 +125,7 @@ struct d9_trace_proc {
 struct d9_clock_map {
 	struct d9_clock_point {
 		d9_u64 tsc, mono, real;
-	} *v;
+	} * v;
 	size_t n, cap;
 	double hz; /* 0 = not told */
 };
@@ -162,6 +163,9 @@ struct d9_trace {
 /* 0, or enum d9_exit with the reason already told on stderr. */
 int d9_trace_open(const struct d9_read_opts *opts, struct d9_trace **ret);
 void d9_trace_free(struct d9_trace *t);
+
+#define D9_KIND_BIT(kind) (1ull << (kind))
+_Static_assert(D9_N_KINDS <= 64, "kinds fit a word");
 
 /* The mappings that explain addresses of a process. */
 struct d9_maps d9_trace_maps(struct d9_trace *t, d9_u32 proc);

@@ -44,7 +44,8 @@ typedef d9_u32 d9_drained_fn(void *ctx, d9_u32 thread, d9_u32 serial);
  * link.  0 and *ret to be freed; -ENOENT if there is none (drained and gone meanwhile: nothing is lost);
  * else -errno with a sentence.
  */
-int d9_arena_input(const char *path, d9_drained_fn *drained, void *ctx, void **ret, size_t *ret_n, char *err, size_t n_err);
+int d9_arena_input(const char *path, d9_drained_fn *drained, void *ctx, void **ret, size_t *ret_n, char *err,
+		   size_t n_err);
 
 /* ---- trace.c ---- */
 void *d9_bump(struct d9_trace *t, size_t n); /* lives as long as the trace; 8-aligned */

@@ -13,9 +13,9 @@ struct d9_loader {
 	struct d9_trace *t;
 	d9_u32 family;
 	struct d9_map threads, procs, modules; /* ids of this family -> indices */
-	struct d9_map hook_names;                            /* hash of family and name -> index, over the session */
-	struct d9_map drained;                               /* thread, serial -> bytes in segments */
-	d9_u32 last_id, last_index;                          /* thread of the run before */
+	struct d9_map hook_names;              /* hash of family and name -> index, over the session */
+	struct d9_map drained;                 /* thread, serial -> bytes in segments */
+	d9_u32 last_id, last_index;            /* thread of the run before */
 };
 
 struct d9_loader *d9_loader_new(struct d9_trace *t)
@@ -43,10 +43,7 @@ void d9_loader_free(struct d9_loader *l)
 	free(l);
 }
 
-static d9_u64 raw(d9_u32 clock, d9_u64 ticks)
-{
-	return ticks << (clock & 63);
-}
+static d9_u64 raw(d9_u32 clock, d9_u64 ticks) { return ticks << (clock & 63); }
 
 /* ---- ids to indices ---------------------------------------------------------------------------- */
 
@@ -55,7 +52,8 @@ static d9_u32 proc_index(struct d9_loader *l, d9_u32 id)
 	d9_u32 i = id == D9_NO_INDEX ? D9_NO_INDEX : d9_map_get(&l->procs, id);
 	if (i != D9_NO_INDEX || id == D9_NO_INDEX)
 		return i;
-	d9_vec_push(&l->t->procs, (struct d9_trace_proc){.id = id, .family = l->family, .parent = D9_NO_INDEX, .exe = ""});
+	d9_vec_push(&l->t->procs,
+		    (struct d9_trace_proc){.id = id, .family = l->family, .parent = D9_NO_INDEX, .exe = ""});
 	i = (d9_u32)l->t->procs.n - 1;
 	d9_map_put(&l->procs, id, i);
 	return i;
@@ -67,7 +65,9 @@ static d9_u32 thread_index(struct d9_loader *l, d9_u32 id)
 		return l->last_index;
 	d9_u32 i = d9_map_get(&l->threads, id);
 	if (i == D9_NO_INDEX) {
-		d9_vec_push(&l->t->threads, (struct d9_trace_thread){.id = id, .family = l->family, .proc = D9_NO_INDEX,
+		d9_vec_push(&l->t->threads, (struct d9_trace_thread){.id = id,
+								     .family = l->family,
+								     .proc = D9_NO_INDEX,
 								     .name = id == D9_THREAD_NONE ? "(recorder)" : "",
 								     .role = id == D9_THREAD_NONE ? 2 : 0});
 		i = (d9_u32)l->t->threads.n - 1;
@@ -164,6 +164,17 @@ static void take_proc(struct d9_loader *l, const struct d9_segr_event *ev)
 		p->exe = tail_str(l, &ev->tail, &p->exe_bytes);
 }
 
+/* A program names its threads as it likes, and names end up on terminals. */
+static const char *clean_name(struct d9_loader *l, const char *had, const struct d9_bytes *b)
+{
+	char name[64];
+	size_t n = 0;
+	for (; n < b->n && n + 1 < sizeof(name) && b->p[n]; n++)
+		name[n] = b->p[n] < 0x20 || b->p[n] == 0x7f ? '?' : (char)b->p[n];
+	name[n] = '\0';
+	return strcmp(had, name) ? d9_bump_str(l->t, name, n) : had;
+}
+
 static void take_thread(struct d9_loader *l, const struct d9_segr_event *ev)
 {
 	const struct d9_ev_thread *e = (const void *)ev->rec;
@@ -173,9 +184,7 @@ static void take_thread(struct d9_loader *l, const struct d9_segr_event *ev)
 	t->tid = e->tid;
 	t->role = e->role;
 	t->born = raw(ev->clock, e->born);
-	size_t n;
-	if (strncmp(t->name, (const char *)ev->tail.p, ev->tail.n) != 0 || strlen(t->name) != ev->tail.n)
-		t->name = tail_str(l, &ev->tail, &n);
+	t->name = clean_name(l, t->name, &ev->tail);
 }
 
 static void take_module(struct d9_loader *l, const struct d9_segr_event *ev)
@@ -185,9 +194,11 @@ static void take_module(struct d9_loader *l, const struct d9_segr_event *ev)
 	if (i == D9_NO_INDEX) {
 		size_t n;
 		const char *id = tail_str(l, &ev->tail, &n), *path = id + strlen(id) + (strlen(id) < n);
-		d9_vec_push(&l->t->modules,
-			    (struct d9_trace_module){.map = {e->start, e->end, e->offset, path, id}, .id = e->id,
-						     .family = l->family, .proc = proc, .from = raw(ev->clock, e->from)});
+		d9_vec_push(&l->t->modules, (struct d9_trace_module){.map = {e->start, e->end, e->offset, path, id},
+								     .id = e->id,
+								     .family = l->family,
+								     .proc = proc,
+								     .from = raw(ev->clock, e->from)});
 		i = (d9_u32)l->t->modules.n - 1;
 		d9_map_put(&l->modules, e->id, i);
 	}
@@ -209,8 +220,12 @@ static void take_site(struct d9_loader *l, const struct d9_segr_event *ev)
 	const struct d9_ev_site *e = (const void *)ev->rec;
 	d9_u32 hook = hook_index(l, e->hook), proc = proc_index(l, e->proc), i = site_index(l, e->id);
 	struct d9_trace_site *s = &l->t->sites.v[i];
-	*s = (struct d9_trace_site){.ra = e->ra, .hook = hook, .depth = e->depth, .proc = proc,
-				    .kind = l->t->hooks.v[hook].kind, .stack = ev->tail.n ? ev->tail : s->stack};
+	*s = (struct d9_trace_site){.ra = e->ra,
+				    .hook = hook,
+				    .depth = e->depth,
+				    .proc = proc,
+				    .kind = l->t->hooks.v[hook].kind,
+				    .stack = ev->tail.n ? ev->tail : s->stack};
 }
 
 static void take_info(struct d9_loader *l, const struct d9_segr_event *ev)
@@ -329,8 +344,12 @@ static void keep(struct d9_loader *l, struct d9_trace_thread *th, const struct d
 	size_t n = d9_events[ev->id].size;
 	struct d9_rec *copy = d9_bump(l->t, n);
 	memcpy(copy, ev->rec, n);
-	d9_vec_push(&th->events, (struct d9_trace_event){.t = raw(ev->clock, ev->rec->t), .rec = copy, .tail = ev->tail,
-							 .clock = ev->clock, .id = ev->id, .seq = (d9_u32)th->events.n});
+	d9_vec_push(&th->events, (struct d9_trace_event){.t = raw(ev->clock, ev->rec->t),
+							 .rec = copy,
+							 .tail = ev->tail,
+							 .clock = ev->clock,
+							 .id = ev->id,
+							 .seq = (d9_u32)th->events.n});
 }
 
 static void take_other(struct d9_loader *l, struct d9_trace_thread *th, const struct d9_segr_event *ev)
@@ -339,8 +358,11 @@ static void take_other(struct d9_loader *l, struct d9_trace_thread *th, const st
 	switch (ev->id) {
 	case D9_EV_pending: {
 		const struct d9_ev_pending *e = (const void *)rec;
-		th->pending = (struct d9_pending){.t = raw(ev->clock, rec->t), .since = raw(ev->clock, e->since),
-						  .object = e->object, .fd = e->fd, .owner = e->owner,
+		th->pending = (struct d9_pending){.t = raw(ev->clock, rec->t),
+						  .since = raw(ev->clock, e->since),
+						  .object = e->object,
+						  .fd = e->fd,
+						  .owner = e->owner,
 						  .site = site_index(l, rec->site)};
 		break;
 	}
@@ -353,8 +375,9 @@ static void take_other(struct d9_loader *l, struct d9_trace_thread *th, const st
 		take_calls(l, th, ev);
 		break;
 	case D9_EV_gap:
-		d9_vec_push(&th->gaps, (struct d9_gap){raw(ev->clock, ((const struct d9_ev_gap *)rec)->since),
-						       raw(ev->clock, rec->t), ((const struct d9_ev_gap *)rec)->events});
+		d9_vec_push(&th->gaps,
+			    (struct d9_gap){raw(ev->clock, ((const struct d9_ev_gap *)rec)->since),
+					    raw(ev->clock, rec->t), ((const struct d9_ev_gap *)rec)->events});
 		break;
 	case D9_EV_held:
 		take_held(th, ev);
@@ -516,10 +539,7 @@ struct convert {
 	size_t cursor;
 };
 
-static d9_u64 ns(struct convert *c, d9_u64 raw_t)
-{
-	return raw_t ? d9_clock_to_mono(c->map, raw_t, &c->cursor) : 0;
-}
+static d9_u64 ns(struct convert *c, d9_u64 raw_t) { return raw_t ? d9_clock_to_mono(c->map, raw_t, &c->cursor) : 0; }
 
 static void convert_thread(struct d9_trace *t, struct d9_trace_thread *th)
 {
@@ -529,6 +549,7 @@ static void convert_thread(struct d9_trace *t, struct d9_trace_thread *th)
 		s->t0 = ns(&c, s->t0);
 		s->t1 = ns(&c, s->t1);
 		s->waker_t = ns(&c, s->waker_t);
+		th->kinds |= D9_KIND_BIT(s->kind);
 	}
 	for (size_t i = 0; i < th->cpu.n; i++)
 		th->cpu.v[i].t = ns(&c, th->cpu.v[i].t);

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define D9_VEC(T) \
-	struct { \
-		T *v; \
+#define D9_VEC(T)              \
+	struct {               \
+		T *v;          \
 		size_t n, cap; \
 	}
 
@@ -25,14 +25,11 @@ static inline void *d9_must_resize(void *p, size_t n, size_t size)
 	return q;
 }
 
-static inline void *d9_must_alloc(size_t n, size_t size)
-{
-	return memset(d9_must_resize(NULL, n, size), 0, n * size);
-}
+static inline void *d9_must_alloc(size_t n, size_t size) { return memset(d9_must_resize(NULL, n, size), 0, n * size); }
 
 /* Makes room for one more; new elements are zeroed by whoever fills them. */
-#define d9_vec_room(vec) \
-	((vec)->n < (vec)->cap ? (void)0 \
+#define d9_vec_room(vec)                                                               \
+	((vec)->n < (vec)->cap ? (void)0                                               \
 			       : (void)((vec)->cap = (vec)->cap ? (vec)->cap * 2 : 16, \
 					(vec)->v = d9_must_resize((vec)->v, (vec)->cap, sizeof(*(vec)->v))))
 #define d9_vec_push(vec, ...) (d9_vec_room(vec), (vec)->v[(vec)->n++] = (__VA_ARGS__))

@@ -31,7 +31,7 @@ enum d9_codec {
 	D9_N_CODECS
 };
 
-/* Records of an event stand in its columns, but for that of the site, grouped by this: see segment.h. */
+/* Records of an event stand in its columns, but for that of the site, grouped by this: docs/FORMAT.md, "Rows". */
 #define D9_SITE_GROUPS 256u
 #define D9_SITE_GROUP(site) ((site) % D9_SITE_GROUPS)
 

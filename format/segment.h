@@ -3,8 +3,9 @@
  *
  *   struct d9_seg_header, then blocks; each block is struct d9_block_header and `stored` bytes.
  *   The first block is the DESCRIPTORS of every event that may follow, so the file explains itself.
- *   EVENTS blocks hold records, META ones before what refers to them.  The FOOTER is the last block of a
- *   segment that was closed properly; a file without one, or with a torn last block, is normal.
+ *   EVENTS blocks hold records, META ones before what refers to them: runs, a type per record, then columns.
+ *   The FOOTER is the last block of a segment that was closed properly; a file without one, or with a torn
+ *   last block, is normal.
  */
 #ifndef D9_FORMAT_SEGMENT_H
 #define D9_FORMAT_SEGMENT_H

@@ -116,7 +116,8 @@ END_TEST
 START_TEST(r2_nested_wait_is_no_park)
 {
 	/* the same function waits for another descriptor 21 KB deeper, inside a callback */
-	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), nested = tb_site(&B, "epoll_wait", 0x1000, 21400, NULL);
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL),
+	       nested = tb_site(&B, "epoll_wait", 0x1000, 21400, NULL);
 	d9_u64 t = loop(1, home, 0, 20, 5);
 	tb_span(&B, 1, nested, (struct tb_span){.t0 = t + MS(1), .t1 = t + MS(81), .fd = 9, .result = 1});
 	loop(1, home, t + MS(82), 3, 5);
@@ -132,7 +133,8 @@ END_TEST
 START_TEST(r3_depth_alone_does_not_decide)
 {
 	/* interpreted and compiled frames of one park differ by some bytes; a sleep that is shallower is still none */
-	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 4000, NULL), jit = tb_site(&B, "epoll_wait", 0x1000, 4064, NULL);
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 4000, NULL),
+	       jit = tb_site(&B, "epoll_wait", 0x1000, 4064, NULL);
 	d9_u32 sleep = tb_site(&B, "nanosleep", 0x4000, 3000, NULL);
 	d9_u64 t = loop(1, home, 0, 20, 5);
 	t = loop(1, jit, t, 2, 5);
@@ -149,19 +151,24 @@ END_TEST
 START_TEST(r4_distance_in_the_code)
 {
 	const d9_u64 poll[] = {0x1000, 0x50, 0x40, 0x30, 0}, cond[] = {0x3000, 0x50, 0x40, 0x30, 0},
-		     handler[] = {0x3100, 0x91, 0x92, 0x93, 0x94, 0x50, 0x40, 0x30, 0}, other[] = {0x3200, 0x61, 0};
-	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, poll), near = tb_site(&B, "pthread_cond_wait", 0x3000, 300, cond);
-	d9_u32 deep = tb_site(&B, "pthread_cond_wait", 0x3100, 900, handler), apart = tb_site(&B, "sem_wait", 0x3200, 390, other);
+		     handler[] = {0x3100, 0x91, 0x92, 0x93, 0x94, 0x50, 0x40, 0x30, 0}, other[] = {0x3200, 0x61, 0},
+		     twin[] = {0x3300, 0x51, 0x50, 0x40, 0x30, 0};
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, poll),
+	       near = tb_site(&B, "pthread_cond_wait", 0x3000, 300, cond);
+	d9_u32 deep = tb_site(&B, "pthread_cond_wait", 0x3100, 900, handler),
+	       apart = tb_site(&B, "sem_wait", 0x3200, 390, other);
 	d9_u64 t = loop(1, home, 0, 20, 5);
-	d9_u32 sites[] = {near, deep, apart};
-	for (int s = 0; s < 3; s++)
+	d9_u32 second = tb_site(&B, "poll", 0x3300, 500, twin); /* two frames away */
+	d9_u32 sites[] = {near, deep, apart, second};
+	for (int s = 0; s < 4; s++)
 		for (int k = 0; k < 4; k++, t += MS(4))
-			tb_span(&B, 1, sites[s], (struct tb_span){.t0 = t, .t1 = t + MS(3), .object = 0x500 + (d9_u64)s});
+			tb_span(&B, 1, sites[s],
+				(struct tb_span){.t0 = t, .t1 = t + MS(3), .object = 0x500 + (d9_u64)s});
 	loop(1, home, t, 3, 5);
 	analyse();
 	d9_u32 i = thread(100);
-	ck_assert_uint_eq(M->threads[i].homes.n, 2);
-	ck_assert_uint_eq(M->threads[i].parks.n, 27);
+	ck_assert_uint_eq(M->threads[i].homes.n, 3);
+	ck_assert_uint_eq(M->threads[i].parks.n, 31);
 	int left;
 	ck_assert_int_eq(d9_model_distance(M, M->threads[i].home, M->threads[i].homes.v[1], &left), 1);
 }
@@ -193,7 +200,8 @@ START_TEST(r6_null_wakeups_are_counted_apart)
 		d9_u64 t = 0;
 		for (int k = 0; k < 20; k++, t += MS(10)) {
 			tb_span(&B, th, wait, (struct tb_span){.t0 = t, .t1 = t + MS(4), .object = 0x900});
-			tb_span(&B, th, wait, (struct tb_span){.t0 = t + MS(4) + US(0.5), .t1 = t + MS(9), .object = 0x900});
+			tb_span(&B, th, wait,
+				(struct tb_span){.t0 = t + MS(4) + US(0.5), .t1 = t + MS(9), .object = 0x900});
 		}
 	}
 	analyse();
@@ -211,10 +219,13 @@ START_TEST(r7_pools_by_object)
 		snprintf(name, sizeof(name), "io-%u", th);
 		tb_thread(&B, th, 0, 100 + (d9_i32)th, name);
 		for (int k = 0; k < 6; k++)
-			tb_span(&B, th, wait, (struct tb_span){.t0 = MS(10 * k), .t1 = MS(10 * k + 9), .object = th < 6 ? 0x900 : 0xa00});
+			tb_span(&B, th, wait,
+				(struct tb_span){
+					.t0 = MS(10 * k), .t1 = MS(10 * k + 9), .object = th < 6 ? 0x900 : 0xa00});
 	}
 	analyse();
-	const struct d9_model_thread *a = &M->threads[thread(102)], *b = &M->threads[thread(105)], *c = &M->threads[thread(106)];
+	const struct d9_model_thread *a = &M->threads[thread(102)], *b = &M->threads[thread(105)],
+				     *c = &M->threads[thread(106)];
 	ck_assert_int_eq(a->role, D9_ROLE_POOL);
 	ck_assert_uint_eq(a->pool, b->pool);
 	ck_assert_uint_ne(a->pool, c->pool);
@@ -389,14 +400,21 @@ END_TEST
 /* The interpreter's lock: a condition beside libpython's code; the loop has to win it back after each wake-up. */
 static void gil(d9_u64 wait, unsigned n)
 {
-	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), cond = tb_site(&B, "pthread_cond_timedwait", 0x700100, 600, NULL);
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL),
+	       cond = tb_site(&B, "pthread_cond_timedwait", 0x700100, 600, NULL);
 	tb_module(&B, 1, 0, 0x700000, 0x780000, "/usr/lib/libpython3.11.so.1.0");
 	tb_thread(&B, 2, 0, 102, "hog");
 	d9_u64 t = loop(1, home, 0, 20, 5);
 	for (unsigned k = 0; k < n; k++) {
-		tb_span(&B, 1, cond, (struct tb_span){.t0 = t, .t1 = t + wait, .object = 0x790000, .waker = 3, .waker_t = t + wait - US(5)});
-		tb_span(&B, 2, cond, (struct tb_span){.t0 = t + wait, .t1 = t + wait + US(40), .object = 0x790000, .waker = 2,
-						       .waker_t = t + wait + US(30)});
+		tb_span(&B, 1, cond,
+			(struct tb_span){
+				.t0 = t, .t1 = t + wait, .object = 0x790000, .waker = 3, .waker_t = t + wait - US(5)});
+		tb_span(&B, 2, cond,
+			(struct tb_span){.t0 = t + wait,
+					 .t1 = t + wait + US(40),
+					 .object = 0x790000,
+					 .waker = 2,
+					 .waker_t = t + wait + US(30)});
 		t = loop(1, home, t + wait + MS(1), 1, 5);
 	}
 	analyse();
@@ -416,6 +434,119 @@ END_TEST
 START_TEST(a_gil_won_now_and_then_is_fine)
 {
 	gil(MS(5), 12);
+	nothing();
+}
+END_TEST
+
+/* A call or a lock wait of 24 ms, and nobody read how long the thread waited for a CPU. */
+static void unmeasured_call(const char *hook, d9_u64 object, d9_u64 dur)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), site = tb_site(&B, hook, 0x5000, 900, NULL);
+	d9_u64 t = loop(1, home, 0, 20, 5);
+	tb_span(&B, 1, site,
+		(struct tb_span){.t0 = t, .t1 = t + dur, .fd = object ? 0 : 3, .object = object, .result = 1});
+	loop(1, home, t + dur, 5, 5);
+	analyse();
+}
+
+START_TEST(unmeasured_recv)
+{
+	unmeasured_call("recv", 0, MS(24));
+	nothing();
+}
+END_TEST
+
+START_TEST(unmeasured_lock_wait)
+{
+	unmeasured_call("pthread_mutex_lock", 0xabc, MS(24));
+	nothing();
+}
+END_TEST
+
+START_TEST(unmeasured_fsync)
+{
+	unmeasured_call("fsync", 0, MS(24));
+	only("blocking-call");
+}
+END_TEST
+
+START_TEST(short_fsync)
+{
+	unmeasured_call("fsync", 0, MS(9.5));
+	nothing();
+}
+END_TEST
+
+START_TEST(hot_lock_with_one_slow_holder)
+{
+	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL), rd = tb_site(&B, "read", 0x2000, 300, NULL);
+	for (d9_u32 th = 2; th <= 5; th++)
+		tb_thread(&B, th, 0, 100 + (d9_i32)th, "w");
+	tb_span(&B, 2, rd, (struct tb_span){.t0 = MS(200), .t1 = MS(220), .fd = 4, .result = 1});
+	for (d9_u32 th = 3; th <= 5; th++)
+		for (int k = 0; k < 60; k++) {
+			d9_u64 t0 = MS(10 * k), t1 = MS(10 * k + (k == 20 ? 9.5 : 4));
+			tb_span(&B, th, lock, (struct tb_span){.t0 = t0, .t1 = t1, .object = 0xabc, .owner = 102});
+		}
+	analyse();
+	only("lock-contention");
+}
+END_TEST
+
+START_TEST(a_loop_that_holds_is_not_told_twice)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL),
+	       lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 900, NULL);
+	d9_u32 rd = tb_site(&B, "read", 0x2000, 300, NULL);
+	d9_u64 t = loop(1, home, 0, 20, 5);
+	tb_thread(&B, 2, 0, 102, "waiter");
+	tb_span(&B, 1, rd, (struct tb_span){.t0 = t, .t1 = t + MS(200), .fd = 4, .result = 1});
+	tb_span(&B, 2, lock, (struct tb_span){.t0 = t + MS(10), .t1 = t + MS(200), .object = 0xabc, .owner = 100});
+	loop(1, home, t + MS(200), 5, 5);
+	analyse();
+	only("lock-holder-io");
+	ck_assert_uint_eq(F.of.n, 1);
+}
+END_TEST
+
+/* Four threads open a FIFO; an idle fifth of their pool would have had room. */
+static void pool(bool idle_fifth, bool they_wait_for_work)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), op = tb_site(&B, "open", 0x5000, 900, NULL);
+	d9_u32 work = tb_site(&B, "pthread_cond_wait", 0x3000, 300, NULL);
+	loop(1, home, 0, 60, 5);
+	for (d9_u32 th = 2; th <= (idle_fifth ? 6u : 5u); th++) {
+		tb_thread(&B, th, 0, 100 + (d9_i32)th, "uv");
+		for (int k = 0; k < 4 && they_wait_for_work; k++)
+			tb_span(&B, th, work,
+				(struct tb_span){.t0 = MS(10 * k), .t1 = MS(10 * k + 9), .object = 0x900});
+		if (th == 6)
+			tb_span(&B, th, work, (struct tb_span){.t0 = MS(45), .t1 = MS(500), .object = 0x900});
+		else
+			tb_span(&B, th, op, (struct tb_span){.t0 = MS(50), .t1 = MS(380), .result = 9});
+	}
+	analyse();
+}
+
+START_TEST(pool_saturated)
+{
+	pool(false, true);
+	only("pool-saturated");
+	ck_assert_uint_eq(measured(need("pool-saturated"), "pool_threads"), 4);
+	ck_assert_uint_eq(measured(need("pool-saturated"), "blocked_ns"), MS(330));
+}
+END_TEST
+
+START_TEST(pool_with_room)
+{
+	pool(true, true);
+	nothing();
+}
+END_TEST
+
+START_TEST(siblings_that_sleep_are_no_pool)
+{
+	pool(false, false);
 	nothing();
 }
 END_TEST
@@ -441,7 +572,8 @@ static void starve(bool somebody_polls)
 	d9_u64 t = loop(2, epoll, 0, 20, 5);
 	for (d9_u32 th = 3; th <= 4; th++) {
 		for (int k = 0; k < 5; k++)
-			tb_span(&B, th, futex, (struct tb_span){.t0 = MS(20 * k), .t1 = MS(20 * k + 19), .object = 0x900 + th});
+			tb_span(&B, th, futex,
+				(struct tb_span){.t0 = MS(20 * k), .t1 = MS(20 * k + 19), .object = 0x900 + th});
 		tb_span(&B, th, epoll, (struct tb_span){.t0 = MS(101), .t1 = MS(101) + US(5), .fd = 5, .result = 0});
 		tb_span(&B, th, futex, (struct tb_span){.t0 = MS(110), .t1 = t + MS(500), .object = 0x900 + th});
 	}
@@ -479,14 +611,20 @@ END_TEST
 /* S11: four threads, one lock, a nap under it. */
 START_TEST(lock_contention)
 {
-	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL), nap = tb_site(&B, "nanosleep", 0x2000, 300, NULL);
+	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL),
+	       nap = tb_site(&B, "nanosleep", 0x2000, 300, NULL);
 	for (d9_u32 th = 2; th <= 5; th++)
 		tb_thread(&B, th, 0, 100 + (d9_i32)th, "w");
 	for (int k = 0; k < 400; k++) { /* thread k % 4 holds it in its millisecond, and has waited three */
 		d9_u32 th = 2 + (d9_u32)k % 4;
 		if (k >= 4)
-			tb_span(&B, th, lock, (struct tb_span){.t0 = MS(k - 2.75), .t1 = MS(k), .object = 0xabc, .owner = 102 + ((d9_u32)k + 1) % 4,
-							       .waker = 2 + ((d9_u32)k + 3) % 4 + 1, .waker_t = MS(k)});
+			tb_span(&B, th, lock,
+				(struct tb_span){.t0 = MS(k - 2.75),
+						 .t1 = MS(k),
+						 .object = 0xabc,
+						 .owner = 102 + ((d9_u32)k + 1) % 4,
+						 .waker = 2 + ((d9_u32)k + 3) % 4 + 1,
+						 .waker_t = MS(k)});
 		tb_span(&B, th, nap, (struct tb_span){.t0 = MS(k), .t1 = MS(k + 1)});
 	}
 	analyse();
@@ -506,7 +644,9 @@ START_TEST(a_little_contention_is_fine)
 	for (d9_u32 th = 2; th <= 5; th++) {
 		tb_thread(&B, th, 0, 100 + (d9_i32)th, "w");
 		for (int k = 0; k < 100; k++)
-			tb_span(&B, th, lock, (struct tb_span){.t0 = MS(10 * k), .t1 = MS(10 * k) + US(700), .object = 0xabc, .owner = 102});
+			tb_span(&B, th, lock,
+				(struct tb_span){
+					.t0 = MS(10 * k), .t1 = MS(10 * k) + US(700), .object = 0xabc, .owner = 102});
 	}
 	analyse();
 	nothing();
@@ -520,7 +660,8 @@ static void holder(const char *hook, int fd, double dur_ms)
 	tb_span(&B, 2, call, (struct tb_span){.t0 = MS(10), .t1 = MS(10 + dur_ms), .fd = fd, .result = 1});
 	for (d9_u32 th = 3; th <= 5; th++) {
 		tb_thread(&B, th, 0, 100 + (d9_i32)th, "waiter");
-		tb_span(&B, th, lock, (struct tb_span){.t0 = MS(30), .t1 = MS(10.1 + dur_ms), .object = 0xabc, .owner = 102});
+		tb_span(&B, th, lock,
+			(struct tb_span){.t0 = MS(30), .t1 = MS(10.1 + dur_ms), .object = 0xabc, .owner = 102});
 	}
 	analyse();
 }
@@ -570,7 +711,12 @@ START_TEST(convoy_ends_at_its_root)
 		tb_thread(&B, th, 0, 100 + (d9_i32)th, "w");
 	tb_span(&B, 2, wr, (struct tb_span){.t0 = 0, .t1 = MS(500), .fd = 2, .result = 1});
 	for (d9_u32 th = 3; th <= 5; th++)
-		tb_span(&B, th, lock, (struct tb_span){.t0 = MS(20), .t1 = MS(500 + th), .object = 0x77, .waker = th, .waker_t = MS(499 + th)});
+		tb_span(&B, th, lock,
+			(struct tb_span){.t0 = MS(20),
+					 .t1 = MS(500 + th),
+					 .object = 0x77,
+					 .waker = th,
+					 .waker_t = MS(499 + th)});
 	analyse();
 	only("log-pipe-stall");
 	ck_assert_uint_eq(measured(need("log-pipe-stall"), "waiters"), 3);
@@ -591,7 +737,8 @@ END_TEST
 /* S14: three wait for a lock whose owner waits for their signal. */
 static void cond_cycle(double ms)
 {
-	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL), cond = tb_site(&B, "pthread_cond_wait", 0x6100, 300, NULL);
+	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL),
+	       cond = tb_site(&B, "pthread_cond_wait", 0x6100, 300, NULL);
 	tb_thread(&B, 2, 0, 102, "registrar");
 	for (d9_u32 th = 3; th <= 5; th++) {
 		tb_thread(&B, th, 0, 100 + (d9_i32)th, "worker");
@@ -776,13 +923,20 @@ START_TEST(oversubscribed_and_healthy)
 		tb_thread(&B, th, 0, 100 + (d9_i32)th, "worker");
 		d9_u64 t = 0, run = 0, delay = 0;
 		for (int k = 0; k < 60; k++) {
-			tb_span(&B, th, home, (struct tb_span){.t0 = t, .t1 = t + MS(2), .fd = 5 + (int)th, .result = 1});
+			tb_span(&B, th, home,
+				(struct tb_span){.t0 = t, .t1 = t + MS(2), .fd = 5 + (int)th, .result = 1});
 			tb_cpu(&B, th, t + MS(2), run, delay);
 			d9_u64 late = MS((k * 7 + (int)th * 11) % 40);
 			if (k % 3 == 0)
-				tb_span(&B, th, snd, (struct tb_span){.t0 = t + MS(3), .t1 = t + MS(3) + late, .fd = 9, .result = 10});
+				tb_span(&B, th, snd,
+					(struct tb_span){
+						.t0 = t + MS(3), .t1 = t + MS(3) + late, .fd = 9, .result = 10});
 			else if (k % 3 == 1)
-				tb_span(&B, th, lock, (struct tb_span){.t0 = t + MS(3), .t1 = t + MS(3) + late / 20, .object = 0xabc, .owner = 102});
+				tb_span(&B, th, lock,
+					(struct tb_span){.t0 = t + MS(3),
+							 .t1 = t + MS(3) + late / 20,
+							 .object = 0xabc,
+							 .owner = 102});
 			t += MS(4) + late;
 			run += MS(2);
 			delay += late;
@@ -797,7 +951,8 @@ END_TEST
 START_TEST(one_incident_is_one_finding)
 {
 	/* an event loop waits for a lock whose holder reads: the read is the root, the loop a victim */
-	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 900, NULL);
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL),
+	       lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 900, NULL);
 	d9_u32 rd = tb_site(&B, "read", 0x2000, 300, NULL);
 	d9_u64 t = loop(1, home, 0, 20, 5);
 	tb_thread(&B, 2, 0, 102, "holder");
@@ -935,7 +1090,8 @@ START_TEST(from_and_to)
 	d9_u32 a = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
 	loop(1, a, 0, 100, 5);
 	tb_end(&B);
-	struct d9_read_opts o = {.dir = B.dir, .pid = -1, .from = {D9_TIME_FROM_START, MS(200)}, .to = {D9_TIME_BEFORE_END, MS(299)}};
+	struct d9_read_opts o = {
+		.dir = B.dir, .pid = -1, .from = {D9_TIME_FROM_START, MS(200)}, .to = {D9_TIME_BEFORE_END, MS(299)}};
 	ck_assert_int_eq(d9_trace_open(&o, &T), 0);
 	ck_assert_uint_eq(T->to - T->from, MS(999 - 200 - 299));
 	ck_assert_uint_eq(T->threads.v[thread(100)].spans.n, 51);
@@ -983,9 +1139,11 @@ START_TEST(fail_if_grammar)
 {
 	struct d9_fail_if f;
 	char err[256];
-	const char *good[] = {"poll>5ms", "poll.p99 >= 7ms", "wait.max<1s", "findings=2", "critical==2,poll>1s", "long-poll!=0", " poll > 1us "};
-	const char *bad[] = {"",	  "poll",	 "poll>",     "poll>5",	  "poll.p42>1ms", "findings.max>1", "findings>1ms",
-			     "nothing>1", "poll>5ms,", "poll~5ms", "poll>>5ms", "critical>-1",	  "fd-table>1",	    "poll>5 parsecs"};
+	const char *good[] = {"poll>5ms",     "poll.p99 >= 7ms", "wait.max<1s", "findings=2", "critical==2,poll>1s",
+			      "long-poll!=0", " poll > 1us "};
+	const char *bad[] = {
+		"",          "poll",      "poll>",    "poll>5",    "poll.p42>1ms", "findings.max>1", "findings>1ms",
+		"nothing>1", "poll>5ms,", "poll~5ms", "poll>>5ms", "critical>-1",  "fd-table>1",     "poll>5 parsecs"};
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		ck_assert_msg(!d9_fail_if_parse(good[i], always, &f, err, sizeof(err)), "%s: %s", good[i], err);
 		ck_assert_msg(d9_fail_if_check(&f, seven_ms, NULL) != NULL, "%s does not hold", good[i]);
@@ -1026,19 +1184,69 @@ END_TEST
 
 int main(void)
 {
-	const TTest *const with_trace[] = {
-		r1_home_is_the_most_frequent_event_wait, r2_nested_wait_is_no_park, r3_depth_alone_does_not_decide, r4_distance_in_the_code,
-		r5_probe_and_wait_are_one_park, r6_null_wakeups_are_counted_apart, r7_pools_by_object, worker_rule, times_add_up,
-		long_poll, long_poll_warns_above_10_ms, short_poll_is_fine, waiting_for_a_cpu_is_no_long_poll, unexplained_is_no_long_poll,
-		unmeasured_is_no_long_poll, blocking_call, blocking_call_warning, short_call_is_fine, preempted_call_is_no_blocking_call,
-		a_sleep_is_a_sleep_on_a_busy_machine, gil_contention, a_gil_won_now_and_then_is_fine,
-		sleeping_main_is_no_worker, driver_starved, driver_not_starved_if_a_sibling_polls, lock_contention,
-		a_little_contention_is_fine, lock_holder_io, short_holder_is_fine, log_pipe_stall, convoy_ends_at_its_root,
-		slow_stdout_alone_is_fine, deadlock_through_a_condition, short_condition_wait_is_no_deadlock, deadlock_of_two,
-		waiting_in_a_row_is_no_deadlock, self_deadlock, a_call_that_ended_is_not_pending, event_loop_spin, busy_server_does_not_spin,
-		slow_loop_does_not_spin, accept_imbalance, balanced_accepts, one_poller_for_all_is_no_imbalance, fd_table_growth,
-		slow_accept_is_no_growth, oversubscribed_and_healthy, one_incident_is_one_finding, criticals_first_by_harm, dump_order,
-		nested_spans_count_once, session_is_a_family_tree, from_and_to, one_file_and_foreign_files};
+	const TTest *const with_trace[] = {r1_home_is_the_most_frequent_event_wait,
+					   r2_nested_wait_is_no_park,
+					   r3_depth_alone_does_not_decide,
+					   r4_distance_in_the_code,
+					   r5_probe_and_wait_are_one_park,
+					   r6_null_wakeups_are_counted_apart,
+					   r7_pools_by_object,
+					   worker_rule,
+					   times_add_up,
+					   long_poll,
+					   long_poll_warns_above_10_ms,
+					   short_poll_is_fine,
+					   waiting_for_a_cpu_is_no_long_poll,
+					   unexplained_is_no_long_poll,
+					   unmeasured_is_no_long_poll,
+					   blocking_call,
+					   blocking_call_warning,
+					   short_call_is_fine,
+					   preempted_call_is_no_blocking_call,
+					   a_sleep_is_a_sleep_on_a_busy_machine,
+					   unmeasured_recv,
+					   pool_saturated,
+					   short_fsync,
+					   hot_lock_with_one_slow_holder,
+					   a_loop_that_holds_is_not_told_twice,
+					   pool_with_room,
+					   siblings_that_sleep_are_no_pool,
+					   unmeasured_lock_wait,
+					   unmeasured_fsync,
+					   gil_contention,
+					   a_gil_won_now_and_then_is_fine,
+					   sleeping_main_is_no_worker,
+					   driver_starved,
+					   driver_not_starved_if_a_sibling_polls,
+					   lock_contention,
+					   a_little_contention_is_fine,
+					   lock_holder_io,
+					   short_holder_is_fine,
+					   log_pipe_stall,
+					   convoy_ends_at_its_root,
+					   slow_stdout_alone_is_fine,
+					   deadlock_through_a_condition,
+					   short_condition_wait_is_no_deadlock,
+					   deadlock_of_two,
+					   waiting_in_a_row_is_no_deadlock,
+					   self_deadlock,
+					   a_call_that_ended_is_not_pending,
+					   event_loop_spin,
+					   busy_server_does_not_spin,
+					   slow_loop_does_not_spin,
+					   accept_imbalance,
+					   balanced_accepts,
+					   one_poller_for_all_is_no_imbalance,
+					   fd_table_growth,
+					   slow_accept_is_no_growth,
+					   oversubscribed_and_healthy,
+					   one_incident_is_one_finding,
+					   criticals_first_by_harm,
+					   dump_order,
+					   nested_spans_count_once,
+					   session_is_a_family_tree,
+					   from_and_to,
+					   one_file_and_foreign_files};
 	const TTest *const plain[] = {fail_if_grammar, histogram};
 	Suite *s = suite_create("model");
 	TCase *a = tcase_create("trace"), *b = tcase_create("plain");

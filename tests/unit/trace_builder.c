@@ -15,10 +15,23 @@ static const struct {
 	const char *family, *name;
 	d9_u32 flags;
 } hooks[] = {
-	{"epoll", "epoll_wait", 1}, {"poll", "poll", 1}, {"futex", "futex_wait", 2}, {"cond", "pthread_cond_wait", 2},
-	{"cond", "pthread_cond_timedwait", 2}, {"mutex", "pthread_mutex_lock", 2}, {"sem", "sem_wait", 2},
-	{"sleep", "nanosleep", 4}, {"read", "read", 8}, {"write", "write", 8}, {"open", "open", 8}, {"accept", "accept4", 8},
-	{"socket", "socket", 8}, {"sync", "fsync", 8}, {"join", "pthread_join", 0}, {"recv", "recv", 8}, {"send", "send", 8},
+	{"epoll", "epoll_wait", 1},
+	{"poll", "poll", 1},
+	{"futex", "futex_wait", 2},
+	{"cond", "pthread_cond_wait", 2},
+	{"cond", "pthread_cond_timedwait", 2},
+	{"mutex", "pthread_mutex_lock", 2},
+	{"sem", "sem_wait", 2},
+	{"sleep", "nanosleep", 4},
+	{"read", "read", 8},
+	{"write", "write", 8},
+	{"open", "open", 8},
+	{"accept", "accept4", 8},
+	{"socket", "socket", 8},
+	{"sync", "fsync", 8},
+	{"join", "pthread_join", 0},
+	{"recv", "recv", 8},
+	{"send", "send", 8},
 };
 #define N_HOOKS (sizeof(hooks) / sizeof(hooks[0]))
 
@@ -82,7 +95,8 @@ void tb_raw(struct tb *b, d9_u32 thread, const void *rec, size_t n, d9_u32 tail_
 		len = (n + sizeof(word) + n_tail + 7) & ~(size_t)7;
 	}
 	((struct d9_rec *)buf)->head = D9_REC_HEAD(len, id) | D9_COMMITTED;
-	d9_u32 begin = thread == D9_THREAD_NONE ? 0 : b->offset[thread & 255], end = thread == D9_THREAD_NONE ? 0 : begin + (d9_u32)len;
+	d9_u32 begin = thread == D9_THREAD_NONE ? 0 : b->offset[thread & 255],
+	       end = thread == D9_THREAD_NONE ? 0 : begin + (d9_u32)len;
 	int r = d9_segw_add(b->w, thread, 1, begin, end, (const void *)buf);
 	if (r == -ENOSPC) {
 		must(!d9_segw_flush(b->w), "flush");
@@ -115,7 +129,9 @@ static void begin(struct tb *b)
 	snprintf(path, sizeof(path), "%s/s-%06u.d9", b->folder, ++b->sequence);
 	b->fd = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
 	must(b->fd >= 0, path);
-	struct d9_seg_header h = {.family = {b->family, 7}, .sequence = b->sequence, .clock = D9_CLOCK_WORD(D9_CLOCK_MONOTONIC, 0),
+	struct d9_seg_header h = {.family = {b->family, 7},
+				  .sequence = b->sequence,
+				  .clock = D9_CLOCK_WORD(D9_CLOCK_MONOTONIC, 0),
 				  .created_real = 1700000000000000000ull + b->at + b->family};
 	must(!d9_segw_begin(b->w, &h, sink, &b->fd), "begin");
 	struct d9_ev_clock c = REC(clock, .t = b->at);

@@ -7,8 +7,8 @@
 #include "cli/trace.h"
 #include "format/segment_write.h"
 
-#define MS(x) ((d9_u64)((x) * 1e6))
-#define US(x) ((d9_u64)((x) * 1e3))
+#define MS(x) ((d9_u64)((x)*1e6))
+#define US(x) ((d9_u64)((x)*1e3))
 #define TB_BASE 5000000000ull /* when a recording begins */
 
 struct tb {
@@ -22,15 +22,16 @@ struct tb {
 	d9_u64 at;          /* moments are given from here on */
 };
 
-void tb_new(struct tb *b);                    /* an empty traces folder */
-void tb_free(struct tb *b);                   /* removes it */
+void tb_new(struct tb *b);                      /* an empty traces folder */
+void tb_free(struct tb *b);                     /* removes it */
 void tb_family(struct tb *b, const char *name); /* begins NAME-XXXXXXXX with the usual hooks */
-void tb_segment(struct tb *b);                /* ends the segment, begins the next one */
-void tb_end(struct tb *b);                    /* ends the family */
+void tb_segment(struct tb *b);                  /* ends the segment, begins the next one */
+void tb_end(struct tb *b);                      /* ends the family */
 void tb_raw(struct tb *b, d9_u32 thread, const void *rec, size_t n, d9_u32 tail_kind, const void *tail, size_t n_tail);
 
 void tb_proc(struct tb *b, d9_u32 id, d9_u32 parent, d9_i32 pid, d9_i32 ppid, d9_u64 start, const char *exe);
-void tb_thread(struct tb *b, d9_u32 id, d9_u32 proc, d9_i32 tid, const char *name); /* tid == pid of 100: the main thread */
+void tb_thread(struct tb *b, d9_u32 id, d9_u32 proc, d9_i32 tid,
+	       const char *name); /* tid == pid of 100: the main thread */
 void tb_module(struct tb *b, d9_u32 id, d9_u32 proc, d9_u64 start, d9_u64 end, const char *path);
 /* A place that calls the hook. chain: return addresses, innermost first, ended by 0; NULL = no stack. */
 d9_u32 tb_site(struct tb *b, const char *hook, d9_u64 ra, d9_u32 depth, const d9_u64 *chain);
