@@ -188,6 +188,9 @@ unsigned d9_drain_alive(struct d9_drain *d)
 		d9_u32 s = d9_load_acquire(&d->v.procs[i].state);
 		n += s != D9_PROC_FREE && s != D9_PROC_GONE;
 	}
+	/* One that recorded nothing yet is in no table, but has the arena mapped. */
+	if (!n && d->o.path && d->o.same_pids && d9_maps_held_by_others(d->o.path))
+		n = 1;
 	return n;
 }
 
