@@ -64,6 +64,7 @@ def judge(events, truth, suffix=False):
     for e in events:
         if e.get("tid") not in truth:
             continue
+        check(e["event"] != "gap", "there was room, and this was lost: %s" % e)
         if e["event"] == "span" and e["hook"] == "epoll_wait":
             check(e["result"] == -9, "an outcome that no call had: %s" % e)
             calls[e["tid"]].append(e["fd"] - FIRST)
