@@ -9,7 +9,7 @@
 #include "findings.h"
 
 #define SEEN_MIN_NS 100000000ull
-#define INFERRED_MIN_NS 500000000ull
+#define INFERRED_MIN_NS 400000000ull
 
 struct edge {
 	d9_u32 next; /* D9_NO_INDEX = none */

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""Public stall reports as tiny programs with a known answer: the recording must give that answer first, and no other cause of
+first rank.  Each also under another name, with its constants x0.6 and x1.7, and beside load.
+
+A program prints `TRUTH k=v ...` from its own clocks; what was measured must agree within max(15 ms, 10 %).
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import harness  # noqa: E402
+from harness import Skip, check, equal  # noqa: E402
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MS = 1_000_000
+
+
+def near(got_ns, want_ms, what):
+    slack = max(15, 0.1 * want_ms)
+    check(got_ns is not None and abs(got_ns / MS - want_ms) <= slack, "%s: %s ms, not %.0f +- %.0f ms" %
+          (what, got_ns and got_ns / MS, want_ms, slack))
+
+
+def least(got_ns, want_ms, what):
+    near(max(got_ns or 0, want_ms * MS), want_ms, what) if (got_ns or 0) < want_ms * MS else None
+    check((got_ns or 0) / MS >= want_ms - max(15, 0.1 * want_ms), "%s: %s ms, not %.0f or more" % (what, got_ns, want_ms))
+
+
+class Scenario:
+    def __init__(self, name, judges, constants=()):
+        """judges: the findings that must stand first, in any order; constants: patterns whose first group is a number that the
+        variants scale."""
+        self.name, self.judges, self.constants = name, judges, constants
+
+
+def s09(f, truth, _scale):
+    near(f["measured"]["blocked_ns"], 500, "the write that stalled")
+    equal(f["measured"]["fd"], 1, "descriptor")
+
+
+def s11(f, truth, _scale):
+    near(f["measured"]["wait_total_ns"], float(truth["total_lock_wait_ms"]), "time waited")
+    share = f["measured"]["share"]
+    check(abs(share - float(truth["share_of_thread_time"])) < 0.1, "share %s, not %s" % (share, truth["share_of_thread_time"]))
+    equal(f["measured"]["waiters"], 4, "waiters")
+
+
+def s12(f, truth, scale):
+    near(f["measured"]["wait_total_ns"], float(truth["waiter_total_ms"]), "time the waiters waited")
+    near(f["measured"]["holder_ns"], 270 * scale, "the holder's read")
+    equal(f["measured"]["waiters"], 3, "waiters")
+    check("read" in f["title"], "the holder's call is not named: %s" % f["title"])
+
+
+def s14(f, truth, scale):
+    least(f["measured"]["pending_ns"], 700 * scale, "stuck")
+    equal(f["measured"]["waiters"], 4, "threads that are stuck")
+
+
+def s15(f, truth, _scale):
+    share = f["measured"]["share"]
+    check(abs(share - float(truth["busiest_share"])) <= 0.1, "share %s, not %s" % (share, truth["busiest_share"]))
+
+
+def s19(f, truth, _scale):
+    equal(f["measured"]["wakeups"], int(truth["wakeups"]), "wake-ups")
+    equal(f["measured"]["fd"], int(truth["spin_fd"]), "descriptor")
+
+
+def s20(f, truth, scale):
+    near(f["measured"]["blocked_ns"], float(truth["worst_10ms_tick_gap_ms"]), "the open")
+    check("open" in f["title"], "the call is not named: %s" % f["title"])
+
+
+def s22_sleep(f, truth, scale):
+    near(f["measured"]["blocked_ns"], 250 * scale, "the sleep")
+    check("nanosleep" in f["title"], "the call is not named: %s" % f["title"])
+
+
+def s22_computing(f, truth, scale):
+    near(f["measured"]["on_cpu_ns"], 250 * scale, "the computing")
+
+
+def s25(f, truth, scale):
+    least(f["measured"]["pending_ns"], 700 * scale, "stuck")
+    equal(f["measured"]["cycle"], 2, "threads in the circle")
+
+
+def s28(f, truth, scale):
+    least(f["measured"]["poll_ns"], 250 * scale, "the poll")
+    # What of it was spent waiting for a CPU depends on the machine; the rest was computing, and no call lay inside.
+    check(0 < f["measured"]["on_cpu_ns"] <= f["measured"]["poll_ns"], "not on a CPU: %s" % f["measured"])
+
+
+SCENARIOS = [
+    Scenario("s09_stdout_pipe_stall.rs", {"log-pipe-stall": s09}),
+    Scenario("s11_lock_convoy.c", {"lock-contention": s11}, [r"nap\((1000)\)", r"nap\((200)\)"]),
+    Scenario("s12_holder_in_io.c", {"lock-holder-io": s12}, [r"usleep\((20000)\)", r"usleep\((250000)\)"]),
+    Scenario("s14_cond_holding_lock.c", {"deadlock-cycle": s14}, [r"usleep\((800000)\)"]),
+    Scenario("s15_accept_imbalance.c", {"accept-imbalance": s15}, [r"k<(300)"]),
+    Scenario("s19_level_triggered_spin.c", {"event-loop-spin": s19}, [r"a<(400)"]),
+    Scenario("s20_open_blocks_loop.c", {"blocking-call": s20}, [r"usleep\((350000)\)"]),
+    Scenario("s22_blocking_in_loop.py", {"blocking-call": s22_sleep, "long-poll": s22_computing}, [r"time.sleep\((0\.25)\)", r"process_time\(\) \+ (0\.25)"]),
+    Scenario("s25_lock_order.py", {"deadlock-cycle": s25}, [r"time.sleep\((0\.8)\)"]),
+    Scenario("s28_sync_json.js", {"long-poll": s28}, [r"< (250)e6", r"\}, (700)\)"]),
+]
+
+
+def source_of(s):
+    folder = os.path.join("rs", "src", "bin") if s.name.endswith(".rs") else "src"
+    return os.path.join(HERE, folder, s.name)
+
+
+def scaled(text, s, scale):
+    for pattern in s.constants:
+        check(re.search(pattern, text), "%s has no %s" % (s.name, pattern))
+
+        def times(m):
+            old = m.group(1)
+            new = "%g" % (float(old) * scale) if "." in old else str(int(int(old) * scale))
+            return m.group(0).replace(old, new)
+
+        text = re.sub(pattern, times, text)
+    return text
+
+
+def command(box, s, name, scale):
+    """The program, made in the box under `name`."""
+    kind = s.name.rsplit(".", 1)[1]
+    if kind == "rs":
+        return [shutil.copy(build_rust(s), os.path.join(box.path, name))]
+    with open(source_of(s)) as f:
+        text = scaled(f.read(), s, scale)
+    path = os.path.join(box.path, "%s.%s" % (name, kind))
+    with open(path, "w") as f:
+        f.write(text)
+    if kind == "c":
+        exe = os.path.join(box.path, name)
+        subprocess.run(["cc", "-O2", "-g", "-w", "-pthread", "-o", exe, path], check=True, timeout=60)
+        return [exe, box.path]
+    program = os.path.realpath(sys.executable) if kind == "py" else shutil.which("node")
+    if not program:
+        raise Skip("node is not installed")
+    return [program, path, box.path]
+
+
+def build_rust(s):
+    cargo = shutil.which("cargo")
+    if not cargo:
+        raise Skip("cargo is not installed")
+    target = os.path.join(harness.PROGS, "tokio-target")
+    r = subprocess.run([cargo, "build", "--release", "--locked", "--quiet", "--target-dir", target], cwd=os.path.join(HERE, "rs"),
+                       capture_output=True, text=True, timeout=900)
+    check(r.returncode == 0, "cargo build: " + r.stderr[-2000:])
+    return os.path.join(target, "release", s.name[:-3])
+
+
+def truth_of(r):
+    for line in (r.out + r.err).splitlines():
+        if line.startswith("TRUTH"):
+            return dict(w.split("=", 1) for w in line.replace(">=", "=").split()[1:] if "=" in w)
+    raise harness.Failure("no TRUTH: %s%s" % (r.out[-500:], r.err[-500:]))
+
+
+def judge(box, s, name, scale):
+    r = box.run(command(box, s, name, scale), rc=0)
+    truth = truth_of(r)
+    findings = box.findings()
+    check(findings, "nothing was found")
+    said = ["%s %s: %s" % (f["severity"], f["id"], f["title"]) for f in findings]
+    first = findings[:len(s.judges)]
+    equal(sorted(f["id"] for f in first), sorted(s.judges), "first of %s" % said)
+    others = [f for f in findings if f["severity"] == "critical" and f["id"] not in s.judges]
+    check(not others, "other causes of first rank: %s" % said)
+    for f in first:
+        s.judges[f["id"]](f, truth, scale)
+
+
+@harness.parametrise([s.name for s in SCENARIOS])
+def the_right_finding_first(box, name):
+    s = next(s for s in SCENARIOS if s.name == name)
+    judge(box, s, name.rsplit(".", 1)[0], 1)
+
+
+@harness.parametrise([s.name for s in SCENARIOS if s.constants])
+def under_another_name_and_smaller(box, name):
+    judge(box, next(s for s in SCENARIOS if s.name == name), "zebra", 0.6)
+
+
+@harness.parametrise([s.name for s in SCENARIOS if s.constants])
+def larger(box, name):
+    judge(box, next(s for s in SCENARIOS if s.name == name), "worker", 1.7)
+
+
+@harness.parametrise([s.name for s in SCENARIOS])
+def beside_load(box, name):
+    s = next(s for s in SCENARIOS if s.name == name)
+    for _ in range(os.cpu_count() or 1):
+        box.start([os.path.join(harness.PROGS, "busy")], shim=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    judge(box, s, name.rsplit(".", 1)[0], 1)
+
+
+if __name__ == "__main__":
+    harness.main()
