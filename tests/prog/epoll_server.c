@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 			controls++;
 		}
 	}
-	printf("TRUTH tid=%ld epoll_wait=%lu accept4=%lu read=%lu write=%lu epoll_ctl=%lu\n", syscall(SYS_gettid), waits, accepts,
-	       reads, writes, controls);
+	printf("TRUTH tid=%ld epoll_wait=%lu accept4=%lu read=%lu write=%lu epoll_ctl=%lu\n", syscall(SYS_gettid),
+	       waits, accepts, reads, writes, controls);
 	return 0;
 }
