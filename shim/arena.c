@@ -30,7 +30,7 @@ bool d9_back(const void *p, d9_u64 n)
 
 void d9_count_drop(struct d9_cell *me)
 {
-	me->slot->drops++; /* this thread and its handlers alone; a handler's lost increment is one of a count of losses */
+	d9_local_add64(&me->slot->drops, 1);
 	d9_add_relaxed(&d9_shim.v.h->drops, 1);
 }
 
@@ -50,13 +50,13 @@ void d9_find_tid(void)
 /* 0: cannot be known. */
 static d9_i32 own_tid(bool nosys)
 {
-	d9_u32 i = d9_shim.tid_offset;
+	d9_u32 i = d9_load_relaxed(&d9_shim.tid_offset);
 	d9_i32 kept = i ? d9_load_relaxed((const d9_i32 *)pthread_self() + i) : 0;
 	if (nosys)
 		return kept;
 	d9_i32 tid = (d9_i32)d9_sys0(SYS_gettid);
-	if (kept != tid)
-		d9_shim.tid_offset = 0;
+	if (kept != tid && i)
+		d9_store_relaxed(&d9_shim.tid_offset, 0);
 	return tid;
 }
 
@@ -137,7 +137,7 @@ static bool fill_slot(struct d9_thread *s, struct d9_private *pr)
 	if (!s->tid)
 		return false;
 	s->role = s->tid == pr->pid;
-	s->drops = 0;
+	d9_store_relaxed(&s->drops, 0);
 	s->call.site = 0;
 	s->poll.active = 0;
 	s->call_owner = 0;

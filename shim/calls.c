@@ -158,11 +158,10 @@ void d9_count_call(struct d9_cell *me, d9_u32 hook, d9_u64 dur, bool failed)
 			if (d9_local_claim32(&n->hook, hook) && n->hook != hook)
 				continue;
 		}
-		/* This thread and its handlers alone write here; a single add is one instruction, so a handler loses nothing. */
-		__asm__ volatile("addq $1,%0" : "+m"(n->count) : : "cc");
-		__asm__ volatile("addq %1,%0" : "+m"(n->total_tsc) : "r"(dur) : "cc");
+		d9_local_add64(&n->count, 1);
+		d9_local_add64(&n->total_tsc, dur);
 		if (failed)
-			__asm__ volatile("addl $1,%0" : "+m"(n->errors) : : "cc");
+			d9_local_add32(&n->errors, 1);
 		if (dur > n->max_tsc)
 			n->max_tsc = dur < ~0u ? (d9_u32)dur : ~0u;
 		return;

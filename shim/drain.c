@@ -193,6 +193,7 @@ static int tell_switches(struct d9_drain *d)
 {
 	const struct d9_arena_header *h = d->v.h;
 	d9_u32 next = d9_load_acquire(&h->switches_next);
+	d->switches_told = h->switches_told;
 	if (next - d->switches_told > D9_N_SWITCHES)
 		d->switches_told = next - D9_N_SWITCHES; /* more in one pass than the ring holds: the oldest are lost */
 	for (; d->switches_told != next; d->switches_told++) {

@@ -344,6 +344,7 @@ void d9_live_told(struct d9_drain *d)
 			d->v.threads[i].drops_told = (d9_u32)(d->drops_told[i] - 1);
 		d->drops_told[i] = 0;
 	}
+	d->v.h->switches_told = d->switches_told;
 	for (d9_u32 i = 0; i < n_procs(d); i++)
 		if (d->proc_ended[i] && !d->v.procs[i].end_told)
 			d->v.procs[i].end_told = 1;
