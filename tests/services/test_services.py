@@ -275,12 +275,7 @@ def python_asyncio(box):
 
 @harness.test
 def tokio_http(box):
-    cargo = need("cargo")
-    target = os.path.join(harness.PROGS, "tokio-target")
-    built = subprocess.run([cargo, "build", "--release", "--locked", "--quiet", "--target-dir", target],
-                           cwd=os.path.join(HERE, "tokio_http"), capture_output=True, text=True, timeout=900)
-    check(built.returncode == 0, "cargo build: " + built.stderr[-2000:])
-    server = os.path.join(target, "release", "tokio_http")
+    server = harness.cargo(os.path.join(HERE, "tokio_http"), "tokio_http")
     r = both(box, lambda port: [server, port], load_http, nothing, look=lambda pid: {})
     events = recording(box)
     workers = {int(t) for t in r.out.split("workers=")[1].split(",")}
