@@ -122,6 +122,9 @@ static void seen_time(struct d9_drain *d, d9_u32 slot, d9_u64 t)
 /*
  * Copies the committed records of chunk i from *off on.  A reserved record that is not committed may still be (its thread
  * was interrupted there), so nothing beyond it is taken while the thread lives.  *ret_end: nothing follows.
+ *
+ * What came after the pass began is left to the next one: a thread that goes on meanwhile would have its next chunk taken and
+ * the rest of this one not, and the two could end up in two segments of which the budget takes the wrong one first.
  */
 static int take_records(struct d9_drain *d, d9_u32 i, d9_u32 thread, d9_u32 serial, bool dead, d9_u32 *off, bool *ret_end)
 {
@@ -141,6 +144,8 @@ static int take_records(struct d9_drain *d, d9_u32 i, d9_u32 thread, d9_u32 seri
 		struct d9_rec *rec = (struct d9_rec *)d->copy;
 		memcpy(rec, at, len);
 		rec->head = head; /* the length that was checked, whatever is there by now */
+		if (!dead && rec->t > d->t_pass)
+			return 0;
 		int r = add_record(d, thread, serial, *off, rec);
 		if (r)
 			return r;
@@ -270,6 +275,7 @@ int d9_drain_pass(struct d9_drain *d, unsigned flags)
 	if (!(flags & D9_PASS_FINAL) && d->retry_mono > mono)
 		return 0;
 	d9_u32 flush = d9_load_acquire(&d->v.h->flush_asked);
+	d->t_pass = flags & D9_PASS_FINAL ? ~0ull : d9_drain_now(d); /* after the order: it means all that came before it */
 	if (!d->o.sink && (flags & D9_PASS_FINAL || mono - d->live_mono > 1000000000u)) {
 		d->live_mono = mono;
 		d9_live_check(d);
