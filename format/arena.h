@@ -257,7 +257,7 @@ struct d9_thread_calls {
 /*
  * State word: owner slot << 3 | state.  One CAS claims a chunk and names its owner, so a process that
  * is killed anywhere leaks nothing.
- *   FREE      no page behind it                 BACKED    page kept, content worthless
+ *   FREE      no page behind it                 BACKED    page kept, rec[] all zero
  *   ACTIVE    its owner writes into it          FULL      its owner has left it
  *   DRAINING  being copied by the lease holder (a new holder treats it as FULL)
  *   PINNED    holds the stack of a site; never freed while the family lives

@@ -223,22 +223,12 @@ static bool take_chunk(d9_u32 i, d9_u32 slot, bool *can_back)
 	return false;
 }
 
-/* Zeroes a chunk's records by ordinary stores: they stay in the cache, where the next records go.  (memset uses string
-   instructions for this size, which leave the lines outside, and every record then waits for memory: 100 ns.) */
-static void zero_records(struct d9_chunk *c)
-{
-	typedef long long quad __attribute__((vector_size(16), may_alias));
-	for (volatile quad *p = (volatile quad *)c->rec, *end = (volatile quad *)(c + 1); p < end; p++)
-		*p = (quad){ 0, 0 };
-}
-_Static_assert(offsetof(struct d9_chunk, rec) % 16 == 0 && D9_CHUNK_RECORDS % 16 == 0, "vectors fit");
-
+/* rec[] is zero already: a page that is new, or one that the drainer emptied. */
 static void prepare_chunk(d9_u32 i, struct d9_cell *me)
 {
 	struct d9_chunk *c = &d9_shim.v.chunks[i];
 	d9_store_relaxed(&c->thread, D9_THREAD_NONE); /* before anything else changes: a drainer must not take it for the old owner's */
 	d9_compiler_barrier();
-	zero_records(c);
 	d9_store_relaxed(&d9_shim.v.entries[i].drained, 0);
 	c->serial = ++me->serial;
 	c->generation = d9_shim.v.procs[d9_shim.priv->proc].generation;

@@ -50,7 +50,10 @@ static void commit_taken(struct d9_drain *d)
 		if (!d->taken[i].done)
 			continue;
 		bool was_full = D9_CHUNK_STATE(d9_load_relaxed(&e->state)) == D9_CHUNK_FULL;
-		d9_store_release(&d->v.chunks[d->taken[i].chunk].thread, D9_THREAD_NONE);
+		struct d9_chunk *c = &d->v.chunks[d->taken[i].chunk];
+		d9_store_release(&c->thread, D9_THREAD_NONE);
+		/* Here and not by the next owner: 4 KiB at once would make one of its calls wait for memory that is in our cache. */
+		memset(c->rec, 0, sizeof(c->rec));
 		d9_store_release(&e->state, D9_CHUNK_WORD(0, D9_CHUNK_BACKED));
 		if (was_full)
 			d9_add_relaxed(&d->v.h->chunks_full, -1u);
@@ -61,7 +64,8 @@ static void commit_taken(struct d9_drain *d)
 	if (lowest == ~0u)
 		return;
 	/* The next claims reuse what was just read: memory that is in the cache, and a small part of the budget. */
-	d9_store_relaxed(&d->v.h->chunk_hint, lowest);
+	if (lowest < d9_load_relaxed(&d->v.h->chunk_hint) % d->v.n_chunks)
+		d9_store_relaxed(&d->v.h->chunk_hint, lowest);
 	d9_add_acq_rel(&d->v.h->free_epoch, 1);
 }
 

@@ -30,8 +30,10 @@ static double median(double *v)
 static void give_back(void)
 {
 	for (d9_u32 i = 0; i < d9_shim.v.n_chunks; i++)
-		if (D9_CHUNK_STATE(d9_shim.v.entries[i].state) == D9_CHUNK_FULL)
+		if (D9_CHUNK_STATE(d9_shim.v.entries[i].state) == D9_CHUNK_FULL) {
+			memset(d9_shim.v.chunks[i].rec, 0, D9_CHUNK_RECORDS);
 			d9_shim.v.entries[i].state = D9_CHUNK_WORD(0, D9_CHUNK_BACKED);
+		}
 	d9_shim.v.h->chunks_full = 0;
 	d9_shim.v.h->chunk_hint = 0;
 }

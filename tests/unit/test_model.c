@@ -854,20 +854,25 @@ START_TEST(slow_loop_does_not_spin)
 }
 END_TEST
 
-static void accepts(const d9_u64 *n, unsigned n_workers, bool own_fd)
+/* How often each worker accepts and how often it reads and writes; NULL: only connections that say nothing. */
+static void accepts(const d9_u64 *n, const d9_u64 *transfers, unsigned n_workers, bool own_fd)
 {
 	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
 	for (d9_u32 k = 0; k < n_workers; k++) {
 		tb_thread(&B, 2 + k, 0, 102 + (d9_i32)k, "worker");
 		loop(2 + k, home, 0, 30, own_fd ? 5 + (int)k : 5);
 		tb_calls(&B, 2 + k, "accept4", n[k] + 3, US(n[k]), 3);
+		if (transfers) {
+			tb_calls(&B, 2 + k, "read", transfers[k] / 2 + 50, US(n[k]), 50);
+			tb_calls(&B, 2 + k, "write", transfers[k] / 2, US(n[k]), 0);
+		}
 	}
 	analyse();
 }
 
 START_TEST(accept_imbalance)
 {
-	accepts((const d9_u64[]){279, 21, 0}, 3, true);
+	accepts((const d9_u64[]){279, 21, 0}, NULL, 3, true);
 	only("accept-imbalance");
 	const struct d9_finding *f = need("accept-imbalance");
 	ck_assert_uint_eq(measured(f, "share"), 930);
@@ -878,14 +883,35 @@ END_TEST
 
 START_TEST(balanced_accepts)
 {
-	accepts((const d9_u64[]){150, 100, 50}, 3, true);
+	accepts((const d9_u64[]){150, 100, 50}, NULL, 3, true);
 	nothing();
+}
+END_TEST
+
+START_TEST(connections_that_are_handed_out)
+{
+	accepts((const d9_u64[]){300, 0, 0}, (const d9_u64[]){300, 800, 1000}, 3, true);
+	nothing();
+}
+END_TEST
+
+START_TEST(who_accepts_most_serves_most)
+{
+	accepts((const d9_u64[]){279, 21, 0}, (const d9_u64[]){4000, 320, 80}, 3, true);
+	only("accept-imbalance");
+}
+END_TEST
+
+START_TEST(a_little_traffic_of_the_others)
+{
+	accepts((const d9_u64[]){300, 0, 0}, (const d9_u64[]){0, 120, 120}, 3, true); /* timers, not connections */
+	only("accept-imbalance");
 }
 END_TEST
 
 START_TEST(one_poller_for_all_is_no_imbalance)
 {
-	accepts((const d9_u64[]){300, 0, 0}, 3, false);
+	accepts((const d9_u64[]){300, 0, 0}, NULL, 3, false);
 	nothing();
 }
 END_TEST
@@ -1283,6 +1309,9 @@ int main(void)
 					   slow_loop_does_not_spin,
 					   accept_imbalance,
 					   balanced_accepts,
+					   connections_that_are_handed_out,
+					   who_accepts_most_serves_most,
+					   a_little_traffic_of_the_others,
 					   one_poller_for_all_is_no_imbalance,
 					   fd_table_growth,
 					   slow_accept_is_no_growth,
