@@ -10,6 +10,7 @@ D9_TEST_MUTANT breaks the recorder on purpose, to show that a test can fail: abs
 was recorded), clock (all times are 0), mute (no findings).
 """
 import contextlib
+import functools
 import json
 import os
 import random
@@ -79,6 +80,7 @@ def seed():
     return random.Random(value)
 
 
+@functools.lru_cache
 def d9_commands():
     out = subprocess.run([D9, "--help"], capture_output=True, text=True, timeout=LIMIT).stdout
     return [line.split()[0] for line in out.splitlines() if line.startswith("  ") and line.split()]

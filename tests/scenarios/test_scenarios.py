@@ -50,7 +50,7 @@ def s11(f, truth, _scale):
 
 def s12(f, truth, scale):
     near(f["measured"]["wait_total_ns"], float(truth["waiter_total_ms"]), "time the waiters waited")
-    near(f["measured"]["holder_ns"], 270 * scale, "the holder's read")
+    least(f["measured"]["holder_ns"], 270 * scale, "the holder's read") # a program that is kept waiting sleeps longer
     equal(f["measured"]["waiters"], 3, "waiters")
     check("read" in f["title"], "the holder's call is not named: %s" % f["title"])
 
