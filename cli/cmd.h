@@ -12,10 +12,11 @@ enum d9_exit { D9_EXIT_OK = 0, D9_EXIT_CONDITION = 1, D9_EXIT_USAGE = 2, D9_EXIT
 
 struct d9_cmd {
 	const char *name;
-	int (*run)(const struct d9_cmd *self, int argc, char **argv); /* argv[0] is the command's name; returns enum d9_exit */
-	const char *synopsis; /* "[--fail-if EXPR] [--top N] [DIR]" */
-	const char *summary;  /* one line for `d9 --help` */
-	const char *help;     /* options, a line each, then an example */
+	int (*run)(const struct d9_cmd *self, int argc,
+		   char **argv); /* argv[0] is the command's name; returns enum d9_exit */
+	const char *synopsis;    /* "[--fail-if EXPR] [--top N] [DIR]" */
+	const char *summary;     /* one line for `d9 --help` */
+	const char *help;        /* options, a line each, then an example */
 };
 
 int d9_cmd_run(const struct d9_cmd *self, int argc, char **argv);
@@ -39,12 +40,12 @@ struct d9_time {
 	d9_u64 ns; /* after the start, before the end, or since the epoch */
 };
 struct d9_read_opts {
-	const char *dir; /* resolved: operand, else $D9_DIR, else ./d9-traces, else /var/tmp/d9-UID */
+	const char *dir;     /* resolved: operand, else $D9_DIR, else ./d9-traces, else /var/tmp/d9-UID */
 	const char *session; /* NULL = newest; "all" */
 	bool json;
 	struct d9_time from, to;
-	d9_i64 pid;         /* -1 = all */
-	const char *thread; /* TID or name, NULL = all */
+	d9_i64 pid;          /* -1 = all */
+	const char *thread;  /* TID or name, NULL = all */
 	const char *operand; /* first operand where the command takes one before DIR (hist KIND), else NULL */
 };
 /* An option of one command: "--top" with a value, or a flag. */
@@ -57,8 +58,8 @@ struct d9_opt {
  * Parses argv (options may follow operands, `--name value` and `--name=value`).  n_operands: how many stand before DIR.
  * 0 = go on; else the exit code + 1 to return (so --help gives 1 = D9_EXIT_OK + 1), already told on stderr or stdout.
  */
-int d9_read_opts_parse(const struct d9_cmd *self, int argc, char **argv, unsigned n_operands, const struct d9_opt *extra,
-		       unsigned n_extra, struct d9_read_opts *ret);
+int d9_read_opts_parse(const struct d9_cmd *self, int argc, char **argv, unsigned n_operands,
+		       const struct d9_opt *extra, unsigned n_extra, struct d9_read_opts *ret);
 
 /* The same for a command that reads no recording: operands[] takes up to max_operands, *ret_n says how many there were. */
 int d9_opts_parse(const struct d9_cmd *self, int argc, char **argv, const struct d9_opt *opts, unsigned n_opts,

@@ -22,12 +22,20 @@
 static int open_failed(int pid, int r)
 {
 	switch (r) {
-	case -ESRCH: return d9_fail(D9_EXIT_DATA, "there is no process %d", pid);
-	case -ENOENT: return d9_fail(D9_EXIT_DATA, "process %d is not recorded: it has no session memory mapped; start it with `d9 run` or LD_PRELOAD", pid);
+	case -ESRCH:
+		return d9_fail(D9_EXIT_DATA, "there is no process %d", pid);
+	case -ENOENT:
+		return d9_fail(D9_EXIT_DATA,
+			       "process %d is not recorded: it has no session memory mapped; start it with `d9 run` or "
+			       "LD_PRELOAD",
+			       pid);
 	case -EACCES:
-	case -EPERM: return d9_fail(D9_EXIT_PERMISSION, "process %d belongs to another user; use its user or root", pid);
-	case -EBADMSG: return d9_fail(D9_EXIT_DATA, "process %d is recorded by another version of libd9shim.so", pid);
-	default: return d9_fail(D9_EXIT_DATA, "cannot open the session memory of process %d: %s", pid, strerror(-r));
+	case -EPERM:
+		return d9_fail(D9_EXIT_PERMISSION, "process %d belongs to another user; use its user or root", pid);
+	case -EBADMSG:
+		return d9_fail(D9_EXIT_DATA, "process %d is recorded by another version of libd9shim.so", pid);
+	default:
+		return d9_fail(D9_EXIT_DATA, "cannot open the session memory of process %d: %s", pid, strerror(-r));
 	}
 }
 
@@ -85,7 +93,8 @@ int d9_cmd_ctl(const struct d9_cmd *self, int argc, char **argv)
 		return open_failed((int)pid, r);
 	int code = D9_EXIT_OK;
 	if (on || off) {
-		(void)flock(l.fd, LOCK_EX); /* two orders at once: one after the other; the lease is another kind of lock */
+		(void)flock(l.fd,
+			    LOCK_EX); /* two orders at once: one after the other; the lease is another kind of lock */
 		d9_switch(l.h, on ? l.h->configured_mask : 0);
 		d9_add_relaxed(&l.h->drain_wake, 1); /* the ring of switches is short */
 		(void)syscall(SYS_futex, &l.h->drain_wake, FUTEX_WAKE, 64, NULL, NULL, 0);

@@ -27,15 +27,23 @@ static int recover_one(const char *path, unsigned *families, unsigned long *reco
 	}
 	switch (r) {
 	case -EBUSY:
-	case -EAGAIN: return D9_EXIT_OK; /* alive, or being drained: not ours to touch */
+	case -EAGAIN:
+		return D9_EXIT_OK; /* alive, or being drained: not ours to touch */
 	case -ENOENT:
 		unlink(link); /* its memory is gone: a reboot, or somebody removed it */
-		return d9_fail(D9_EXIT_DATA, "%s: its session memory is gone; what reached the segments is there", path);
+		return d9_fail(D9_EXIT_DATA, "%s: its session memory is gone; what reached the segments is there",
+			       path);
 	case -EPERM:
-	case -EACCES: return d9_fail(D9_EXIT_PERMISSION, "%s: its session memory belongs to another user; use that user or root", path);
-	case -ESTALE: return d9_fail(D9_EXIT_DATA, "%s: its session memory is of an earlier boot; remove the link `arena`", path);
-	case -EBADMSG: return d9_fail(D9_EXIT_DATA, "%s: `arena` is no session memory of this version", path);
-	default: return d9_fail(D9_EXIT_DATA, "%s: cannot be recovered: %s", path, strerror(-r));
+	case -EACCES:
+		return d9_fail(D9_EXIT_PERMISSION,
+			       "%s: its session memory belongs to another user; use that user or root", path);
+	case -ESTALE:
+		return d9_fail(D9_EXIT_DATA, "%s: its session memory is of an earlier boot; remove the link `arena`",
+			       path);
+	case -EBADMSG:
+		return d9_fail(D9_EXIT_DATA, "%s: `arena` is no session memory of this version", path);
+	default:
+		return d9_fail(D9_EXIT_DATA, "%s: cannot be recovered: %s", path, strerror(-r));
 	}
 }
 
@@ -51,10 +59,12 @@ int d9_cmd_recover(const struct d9_cmd *self, int argc, char **argv)
 	int code = recover_one(o.dir, &families, &records);
 	int n = scandir(o.dir, &names, NULL, alphasort);
 	if (n < 0)
-		return d9_fail(errno == EACCES ? D9_EXIT_PERMISSION : D9_EXIT_DATA, "cannot read %s: %s", o.dir, strerror(errno));
+		return d9_fail(errno == EACCES ? D9_EXIT_PERMISSION : D9_EXIT_DATA, "cannot read %s: %s", o.dir,
+			       strerror(errno));
 	for (int i = 0; i < n; i++) {
 		char path[PATH_MAX];
-		if (names[i]->d_name[0] != '.' && snprintf(path, sizeof(path), "%s/%s", o.dir, names[i]->d_name) < (int)sizeof(path)) {
+		if (names[i]->d_name[0] != '.' &&
+		    snprintf(path, sizeof(path), "%s/%s", o.dir, names[i]->d_name) < (int)sizeof(path)) {
 			int one = recover_one(path, &families, &records);
 			code = one > code ? one : code;
 		}

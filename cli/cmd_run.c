@@ -45,7 +45,8 @@ static int set_option(const char *arg)
 	const char *eq = strchr(arg, '=');
 	size_t n = 3;
 	if (!eq)
-		return d9_fail(D9_EXIT_USAGE, "unknown option %s; recorder options are --NAME=VALUE, `d9 help env` lists them", arg);
+		return d9_fail(D9_EXIT_USAGE,
+			       "unknown option %s; recorder options are --NAME=VALUE, `d9 help env` lists them", arg);
 	for (const char *p = arg + 2; p < eq && n + 1 < sizeof(name); p++)
 		name[n++] = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
 	name[n] = 0;
@@ -91,7 +92,9 @@ static int parse(const struct d9_cmd *self, int argc, char **argv, struct run *r
 		} else if (!strcmp(a, "--kernel") || !strncmp(a, "--kernel=", 9)) {
 			v = a[8] ? a + 9 : i + 1 < argc ? argv[++i] : "";
 			if (!strcmp(v, "on"))
-				return d9_fail(D9_EXIT_USAGE, "`--kernel on` is not built in this version: d9-kernel comes later") + 1;
+				return d9_fail(D9_EXIT_USAGE,
+					       "`--kernel on` is not built in this version: d9-kernel comes later") +
+				       1;
 			if (strcmp(v, "auto") != 0 && strcmp(v, "off") != 0)
 				return d9_fail(D9_EXIT_USAGE, "--kernel takes auto, on or off") + 1;
 		} else {
@@ -133,7 +136,8 @@ static int make_dir(struct run *r)
 	if (!realpath(dir, r->abs_dir))
 		return d9_fail(EXIT_OWN, "cannot use the folder %s: %s", dir, strerror(errno));
 	if (access(r->abs_dir, W_OK | X_OK))
-		return d9_fail(EXIT_OWN, "cannot write to the folder %s: %s; --dir names another", dir, strerror(errno));
+		return d9_fail(EXIT_OWN, "cannot write to the folder %s: %s; --dir names another", dir,
+			       strerror(errno));
 	return setenv("D9_DIR", r->abs_dir, 1) ? d9_fail(EXIT_OWN, "out of memory") : 0;
 }
 
@@ -141,13 +145,16 @@ static int preload(struct run *r)
 {
 	int e = d9_shim_path(r->shim, sizeof(r->shim));
 	if (e == -EINVAL)
-		return d9_fail(EXIT_OWN, "the path %s holds a space or a colon, which LD_PRELOAD cannot; install it elsewhere", r->shim);
+		return d9_fail(EXIT_OWN,
+			       "the path %s holds a space or a colon, which LD_PRELOAD cannot; install it elsewhere",
+			       r->shim);
 	if (e)
 		return d9_fail(EXIT_OWN, "libd9shim.so was not found beside d9; is it installed?");
 	const char *old = getenv("LD_PRELOAD");
 	char *all = NULL;
 	/* First, so that its hooks see the program's calls; what was there stays, and is what the hooks call. */
-	if (asprintf(&all, "%s%s%s", r->shim, old && *old ? ":" : "", old ? old : "") < 0 || setenv("LD_PRELOAD", all, 1))
+	if (asprintf(&all, "%s%s%s", r->shim, old && *old ? ":" : "", old ? old : "") < 0 ||
+	    setenv("LD_PRELOAD", all, 1))
 		return d9_fail(EXIT_OWN, "out of memory");
 	free(all);
 	return 0;
@@ -180,7 +187,8 @@ static int start(struct run *r)
 	if (n != sizeof(e))
 		return 0;
 	waitpid(r->pid, NULL, 0);
-	return d9_fail(e == ENOENT || e == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "cannot run %s: %s", r->cmd[0], strerror(e));
+	return d9_fail(e == ENOENT || e == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "cannot run %s: %s",
+		       r->cmd[0], strerror(e));
 }
 
 /* Waits for the program and drains meanwhile.  Its waitpid status. */
@@ -198,8 +206,8 @@ static int attend(struct run *r)
 			continue;
 		struct signalfd_siginfo si;
 		/* The terminal sends INT and QUIT to the whole group; what was sent to us alone is passed on. */
-		if (read(r->signals, &si, sizeof(si)) == sizeof(si) && si.ssi_signo != SIGCHLD && si.ssi_signo != SIGINT &&
-		    si.ssi_signo != SIGQUIT)
+		if (read(r->signals, &si, sizeof(si)) == sizeof(si) && si.ssi_signo != SIGCHLD &&
+		    si.ssi_signo != SIGINT && si.ssi_signo != SIGQUIT)
 			kill(r->pid, (int)si.ssi_signo);
 	}
 }
@@ -208,7 +216,8 @@ static void block_signals(struct run *r)
 {
 	sigset_t s;
 	sigemptyset(&s);
-	for (const int *p = (const int[]){SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, 0}; *p; p++)
+	for (const int *p = (const int[]){SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, 0}; *p;
+	     p++)
 		sigaddset(&s, *p);
 	sigprocmask(SIG_BLOCK, &s, &r->old_mask);
 	r->signals = signalfd(-1, &s, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -222,14 +231,16 @@ static void summarize(const struct run *r)
 	if (r->quiet)
 		return;
 	if (!d9_families_count(f)) {
-		fprintf(stderr,
-			"d9: nothing was recorded: libd9shim.so did not load into %s; `d9 check %s` says why\n", r->cmd[0], r->cmd[0]);
+		fprintf(stderr, "d9: nothing was recorded: libd9shim.so did not load into %s; `d9 check %s` says why\n",
+			r->cmd[0], r->cmd[0]);
 		return;
 	}
-	fprintf(stderr, "d9: %u process famil%s, %llu records, %.1f MB in %s", d9_families_count(f), d9_families_count(f) == 1 ? "y" : "ies",
-		(unsigned long long)d9_families_events(f), (double)d9_families_bytes(f) / 1e6, r->abs_dir);
+	fprintf(stderr, "d9: %u process famil%s, %llu records, %.1f MB in %s", d9_families_count(f),
+		d9_families_count(f) == 1 ? "y" : "ies", (unsigned long long)d9_families_events(f),
+		(double)d9_families_bytes(f) / 1e6, r->abs_dir);
 	if (d9_families_dropped(f))
-		fprintf(stderr, "; %llu events found no memory (D9_MEM_MB)", (unsigned long long)d9_families_dropped(f));
+		fprintf(stderr, "; %llu events found no memory (D9_MEM_MB)",
+			(unsigned long long)d9_families_dropped(f));
 	fprintf(stderr, "\nd9: d9 report %s\n", r->abs_dir);
 }
 

@@ -67,7 +67,8 @@ static void from_header(const struct d9_live *l, struct state *s)
 	s->heartbeat_age = beat && beat <= now ? now - beat : D9_NOT_KNOWN;
 	s->error_code = h->error_code < sizeof(error_words) / sizeof(*error_words) ? h->error_code : 0;
 	if (s->error_code)
-		snprintf(s->error, sizeof(s->error), "%.*s: %s", (int)sizeof(h->error_text) - 1, h->error_text, strerror((int)h->error_errno));
+		snprintf(s->error, sizeof(s->error), "%.*s: %s", (int)sizeof(h->error_text) - 1, h->error_text,
+			 strerror((int)h->error_errno));
 	snprintf(s->warnings, sizeof(s->warnings), "%.*s", (int)sizeof(h->warnings) - 1, h->warnings);
 	/* A drainer that has not been heard of for long while there is something to drain is a recorder that stands still. */
 	bool stopped = s->heartbeat_age != D9_NOT_KNOWN && s->heartbeat_age > 10000000000ull;
@@ -140,9 +141,9 @@ static void print_json(const char *loss, d9_u64 covers, d9_u64 disk, const struc
 static void print_metrics(d9_u64 disk, const struct state *s, size_t n)
 {
 #define METRIC(name, type, help) printf("# TYPE " name " " type "\n# HELP " name " " help "\n")
-#define EACH(fmt, name, value) \
+#define EACH(fmt, name, value)         \
 	for (size_t i = 0; i < n; i++) \
-		if (s[i].readable) \
+		if (s[i].readable)     \
 			printf(name "{process=\"%s\",pid=\"%d\"} " fmt "\n", s[i].id, s[i].pid, value);
 	METRIC("d9_up", "gauge", "1 if a process of the family lives.");
 	EACH("%d", "d9_up", s[i].alive)
@@ -165,7 +166,8 @@ static void print_metrics(d9_u64 disk, const struct state *s, size_t n)
 	METRIC("d9_heartbeat_age_seconds", "gauge", "Since the drainer's last pass.");
 	for (size_t i = 0; i < n; i++)
 		if (s[i].readable && s[i].heartbeat_age != D9_NOT_KNOWN)
-			printf("d9_heartbeat_age_seconds{process=\"%s\",pid=\"%d\"} %.3f\n", s[i].id, s[i].pid, (double)s[i].heartbeat_age / 1e9);
+			printf("d9_heartbeat_age_seconds{process=\"%s\",pid=\"%d\"} %.3f\n", s[i].id, s[i].pid,
+			       (double)s[i].heartbeat_age / 1e9);
 	printf("# EOF\n");
 #undef METRIC
 #undef EACH
@@ -174,7 +176,8 @@ static void print_metrics(d9_u64 disk, const struct state *s, size_t n)
 static void print_text(const char *loss, d9_u64 covers, d9_u64 disk, const struct state *s, size_t n)
 {
 	char buf[32];
-	printf("%-28s %-8s %8s %12s %9s %10s %9s\n", "process", "state", "pid", "events", "dropped", "on disk", "heartbeat");
+	printf("%-28s %-8s %8s %12s %9s %10s %9s\n", "process", "state", "pid", "events", "dropped", "on disk",
+	       "heartbeat");
 	for (size_t i = 0; i < n; i++) {
 		char pid[16] = "-", events[24] = "-", dropped[24] = "-";
 		if (s[i].readable) {
@@ -182,7 +185,8 @@ static void print_text(const char *loss, d9_u64 covers, d9_u64 disk, const struc
 			snprintf(events, sizeof(events), "%llu", (unsigned long long)s[i].events);
 			snprintf(dropped, sizeof(dropped), "%llu", (unsigned long long)s[i].dropped);
 		}
-		printf("%-28s %-8s %8s %12s %9s %7.1f MB %9s\n", s[i].id, s[i].word, pid, events, dropped, (double)s[i].disk_bytes / 1e6,
+		printf("%-28s %-8s %8s %12s %9s %7.1f MB %9s\n", s[i].id, s[i].word, pid, events, dropped,
+		       (double)s[i].disk_bytes / 1e6,
 		       s[i].heartbeat_age == D9_NOT_KNOWN ? "-" : d9_format_duration(s[i].heartbeat_age, buf));
 		if (s[i].error_code)
 			printf("    error: %s\n", s[i].error);
@@ -217,7 +221,8 @@ static const char *loss_of(const struct state *s, size_t n)
 	for (size_t i = 0; i < n; i++)
 		if (s[i].alive && !s[i].shared)
 			return "records wait in private memory and die with the process (see the error)";
-	return "nothing that was recorded is lost when a process dies: it is in a segment, in shared memory, or in a counted gap";
+	return "nothing that was recorded is lost when a process dies: it is in a segment, in shared memory, or in a "
+	       "counted gap";
 }
 
 /* ---- the folders to look at --------------------------------------------------------------------------- */
@@ -253,7 +258,8 @@ static size_t collect(const char *dir, struct state **ret)
 	*ret = calloc((size_t)n + 1, sizeof(**ret));
 	for (int i = 0; i < n; i++) {
 		char path[4096];
-		if (names[i]->d_name[0] != '.' && *ret && snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name) < (int)sizeof(path) &&
+		if (names[i]->d_name[0] != '.' && *ret &&
+		    snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name) < (int)sizeof(path) &&
 		    is_process_folder(path))
 			read_folder(path, *ret + got++);
 		free(names[i]);

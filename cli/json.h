@@ -26,14 +26,14 @@ void d9_json_object(struct d9_json *j, const char *key);
 void d9_json_array(struct d9_json *j, const char *key);
 void d9_json_end_object(struct d9_json *j);
 void d9_json_end_array(struct d9_json *j);
-void d9_json_str(struct d9_json *j, const char *key, const char *s);            /* NULL = null */
+void d9_json_str(struct d9_json *j, const char *key, const char *s); /* NULL = null */
 void d9_json_strn(struct d9_json *j, const char *key, const char *s, size_t n);
 void d9_json_u64(struct d9_json *j, const char *key, d9_u64 v);
-void d9_json_known(struct d9_json *j, const char *key, d9_u64 v);               /* D9_NOT_KNOWN = null */
+void d9_json_known(struct d9_json *j, const char *key, d9_u64 v); /* D9_NOT_KNOWN = null */
 void d9_json_i64(struct d9_json *j, const char *key, d9_i64 v);
-void d9_json_f64(struct d9_json *j, const char *key, double v);                 /* at most 6 significant decimals; no NaN */
+void d9_json_f64(struct d9_json *j, const char *key, double v); /* at most 6 significant decimals; no NaN */
 void d9_json_bool(struct d9_json *j, const char *key, bool v);
-void d9_json_addr(struct d9_json *j, const char *key, d9_u64 v);                /* "0x..." */
+void d9_json_addr(struct d9_json *j, const char *key, d9_u64 v); /* "0x..." */
 void d9_json_null(struct d9_json *j, const char *key);
 
 #endif

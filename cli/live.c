@@ -37,12 +37,14 @@ static int open_arena(const char *path, int write, struct d9_live *ret)
 	ret->fd = open(path, (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC);
 	if (ret->fd < 0)
 		return -errno;
-	if (fstat(ret->fd, &st) || !S_ISREG(st.st_mode) || st.st_size < (off_t)D9_HEADER_BYTES || (geteuid() && st.st_uid != geteuid()))
+	if (fstat(ret->fd, &st) || !S_ISREG(st.st_mode) || st.st_size < (off_t)D9_HEADER_BYTES ||
+	    (geteuid() && st.st_uid != geteuid()))
 		return -EBADMSG;
 	ret->bytes = (d9_u64)st.st_size;
 	/* Reading goes through read(2): a hole of a full tmpfs that is mapped would kill us, and a file can be truncated. */
 	ret->map = write ? mmap(NULL, ret->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, ret->fd, 0)
-			 : mmap(NULL, ret->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+			 : mmap(NULL, ret->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+				-1, 0);
 	if (ret->map == MAP_FAILED) {
 		ret->map = NULL;
 		return -ENOMEM;
@@ -123,7 +125,8 @@ int d9_live_members(const struct d9_live *l)
 	d9_u32 n = l->h->proc_next < D9_N_PROCS ? l->h->proc_next : D9_N_PROCS;
 	int alive = 0;
 	for (d9_u32 i = 0; i < n; i++)
-		if (v.procs[i].state == D9_PROC_LIVE && v.procs[i].pid > 0 && (!kill(v.procs[i].pid, 0) || errno == EPERM))
+		if (v.procs[i].state == D9_PROC_LIVE && v.procs[i].pid > 0 &&
+		    (!kill(v.procs[i].pid, 0) || errno == EPERM))
 			alive++;
 	return alive;
 }

@@ -14,7 +14,7 @@ struct d9_live {
 	void *map;
 	d9_u64 bytes;
 	int fd;
-	char path[128];   /* the arena's file */
+	char path[128];        /* the arena's file */
 	char folder[PATH_MAX]; /* the process folder, "" if not known */
 };
 

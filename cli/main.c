@@ -11,12 +11,14 @@
 
 /* In the order in which a newcomer needs them. */
 static const struct d9_cmd commands[] = {
-	{"run", d9_cmd_run, "[--dir D] [--kernel auto|off] [--quiet] [--OPTION=VALUE]... -- CMD [ARG]...", "Record a program.",
+	{"run", d9_cmd_run, "[--dir D] [--kernel auto|off] [--quiet] [--OPTION=VALUE]... -- CMD [ARG]...",
+	 "Record a program.",
 	 "  --dir D        folder of the recording (default: $D9_DIR, else ./d9-traces)\n"
 	 "  --kernel WHEN  auto or off: the kernel's side comes in a later version\n"
 	 "  --quiet        no summary at the end\n"
 	 "  --OPTION=VALUE as the environment variable D9_OPTION, e.g. --segment-mb=4; `d9 help env` lists them\n"
-	 "Exits as CMD does, 128+N if signal N killed it; 125 if d9 itself failed, 126 CMD cannot be executed, 127 not found.\n\n"
+	 "Exits as CMD does, 128+N if signal N killed it; 125 if d9 itself failed, 126 CMD cannot be executed, 127 not "
+	 "found.\n\n"
 	 "Example:\n"
 	 "  d9 run -- redis-server --port 7777\n"},
 	{"report", d9_cmd_report, "[--fail-if EXPR] [--top N] [DIR]",
@@ -44,7 +46,8 @@ static const struct d9_cmd commands[] = {
 	 "  --stacks        stacks too (with --json)\n\n"
 	 "Example:\n"
 	 "  d9 dump --json | grep '\"pending\"'\n"},
-	{"status", d9_cmd_status, "[--metrics] [--json] [PID|DIR]", "Say what is being recorded, and what is wrong with it.",
+	{"status", d9_cmd_status, "[--metrics] [--json] [PID|DIR]",
+	 "Say what is being recorded, and what is wrong with it.",
 	 "  --metrics  for a metrics collector (OpenMetrics text)\n"
 	 "  --json     one JSON document on stdout\n\n"
 	 "Example:\n"

@@ -15,9 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RESCAN_NS 20000000ull   /* how soon a new family is noticed */
-#define PASS_NS 500000000ull    /* how often a family is drained without being asked */
-#define ALIVE_NS 200000000ull   /* how often it is seen whether a family has ended */
+#define RESCAN_NS 20000000ull /* how soon a new family is noticed */
+#define PASS_NS 500000000ull  /* how often a family is drained without being asked */
+#define ALIVE_NS 200000000ull /* how often it is seen whether a family has ended */
 
 struct family {
 	char name[NAME_MAX + 1];
@@ -137,7 +137,8 @@ static void finish(struct family *m)
 static bool asked(const struct family *m)
 {
 	const struct d9_arena_header *h = m->a.h;
-	return d9_load_relaxed(&h->flush_asked) != d9_load_relaxed(&h->flush_done) || d9_load_relaxed(&h->chunks_full) > h->n_chunks / 8;
+	return d9_load_relaxed(&h->flush_asked) != d9_load_relaxed(&h->flush_done) ||
+	       d9_load_relaxed(&h->chunks_full) > h->n_chunks / 8;
 }
 
 static void drain(struct family *m, d9_u64 now)
@@ -165,7 +166,8 @@ struct oldest {
 
 static bool is_segment(const char *name)
 {
-	return (name[0] == 's' || name[0] == 'k') && name[1] == '-' && strspn(name + 2, "0123456789") == 6 && !strcmp(name + 8, ".d9");
+	return (name[0] == 's' || name[0] == 'k') && name[1] == '-' && strspn(name + 2, "0123456789") == 6 &&
+	       !strcmp(name + 8, ".d9");
 }
 
 static void measure_folder(const struct d9_families *f, const struct family *m, struct oldest *o)
@@ -181,7 +183,8 @@ static void measure_folder(const struct d9_families *f, const struct family *m, 
 			continue;
 		o->total += (d9_u64)st.st_size;
 		o->n++;
-		if (o->path[0] && (st.st_mtim.tv_sec > o->t.tv_sec || (st.st_mtim.tv_sec == o->t.tv_sec && st.st_mtim.tv_nsec >= o->t.tv_nsec)))
+		if (o->path[0] && (st.st_mtim.tv_sec > o->t.tv_sec ||
+				   (st.st_mtim.tv_sec == o->t.tv_sec && st.st_mtim.tv_nsec >= o->t.tv_nsec)))
 			continue;
 		o->t = st.st_mtim;
 		o->bytes = (d9_u64)st.st_size;

@@ -22,15 +22,15 @@ struct d9_mapping {
 };
 
 struct d9_frame {
-	d9_u64 address;        /* as recorded */
-	const char *module;    /* base name of the path, NULL if no mapping holds the address */
-	d9_u64 offset;         /* in the file's virtual address space (address - load bias), or the address itself */
-	const char *symbol;    /* demangled; NULL = not known */
-	d9_u64 symbol_offset;  /* address - start of symbol */
-	const char *file;      /* source file, NULL = not known */
-	int line;              /* 0 = not known */
-	bool plumbing;         /* libc, the recorder, or a runtime's or lock's own frames: skipped by a finding's headline */
-	bool inlined;          /* an inlined call inside the next frame */
+	d9_u64 address;       /* as recorded */
+	const char *module;   /* base name of the path, NULL if no mapping holds the address */
+	d9_u64 offset;        /* in the file's virtual address space (address - load bias), or the address itself */
+	const char *symbol;   /* demangled; NULL = not known */
+	d9_u64 symbol_offset; /* address - start of symbol */
+	const char *file;     /* source file, NULL = not known */
+	int line;             /* 0 = not known */
+	bool plumbing; /* libc, the recorder, or a runtime's or lock's own frames: skipped by a finding's headline */
+	bool inlined;  /* an inlined call inside the next frame */
 };
 
 /* Maps of one process at one time; `pid` is for /tmp/perf-PID.map (0 = none). */
@@ -41,17 +41,18 @@ struct d9_maps {
 };
 
 /* Name of one address. is_return: a return address (looked up one byte before). Strings live as long as s. */
-void d9_symbols_name(struct d9_symbols *s, const struct d9_maps *maps, d9_u64 address, bool is_return, struct d9_frame *ret);
+void d9_symbols_name(struct d9_symbols *s, const struct d9_maps *maps, d9_u64 address, bool is_return,
+		     struct d9_frame *ret);
 
 /*
  * A recorded stack (tail of kind FRAMES, SLICE, KERNEL or INTERPRETED) to named frames, innermost first.
  * Slices are unwound with libunwind's remote accessors over .eh_frame/.debug_frame of the files.
  * Frames of libd9shim.so itself are left out.  Returns the number of frames written (<= max).
  */
-size_t d9_symbols_stack(struct d9_symbols *s, const struct d9_maps *maps, unsigned tail_kind, const void *bytes, size_t n_bytes,
-			struct d9_frame *ret, size_t max);
+size_t d9_symbols_stack(struct d9_symbols *s, const struct d9_maps *maps, unsigned tail_kind, const void *bytes,
+			size_t n_bytes, struct d9_frame *ret, size_t max);
 /* The addresses alone: for grouping and for common-frame distance (R4). */
-size_t d9_symbols_unwind(struct d9_symbols *s, const struct d9_maps *maps, unsigned tail_kind, const void *bytes, size_t n_bytes,
-			 d9_u64 *ret, size_t max);
+size_t d9_symbols_unwind(struct d9_symbols *s, const struct d9_maps *maps, unsigned tail_kind, const void *bytes,
+			 size_t n_bytes, d9_u64 *ret, size_t max);
 
 #endif

@@ -60,19 +60,19 @@ struct d9_lease {
 
 enum d9_error {
 	D9_ERR_NONE,
-	D9_ERR_DIR,      /* the output directory cannot be made, opened or written */
-	D9_ERR_SPACE,    /* no space on the output's file system */
-	D9_ERR_MEMORY,   /* no memory for the arena, or its tmpfs is full */
-	D9_ERR_THREAD,   /* the drain thread could not be started */
-	D9_ERR_LIMIT,    /* a file size limit */
+	D9_ERR_DIR,    /* the output directory cannot be made, opened or written */
+	D9_ERR_SPACE,  /* no space on the output's file system */
+	D9_ERR_MEMORY, /* no memory for the arena, or its tmpfs is full */
+	D9_ERR_THREAD, /* the drain thread could not be started */
+	D9_ERR_LIMIT,  /* a file size limit */
 };
 
 struct d9_arena_header {
 	/* page 0: what is hot or controls */
 	d9_u64 magic;
 	d9_u32 version, n_chunks;
-	d9_u64 bytes;         /* size of the file */
-	d9_u64 family[2];     /* random */
+	d9_u64 bytes;     /* size of the file */
+	d9_u64 family[2]; /* random */
 	d9_u8 boot_id[16];
 	d9_u64 pid_ns;        /* inode of the creator's PID namespace, 0 if not known */
 	d9_u64 creator_start; /* /proc/PID/stat field 22 */
@@ -84,22 +84,22 @@ struct d9_arena_header {
 	d9_u32 flush_asked;     /* +1 by d9 ctl flush */
 	d9_u32 flush_done;      /* set to flush_asked by the drainer */
 	d9_u32 snapshot_asked, snapshot_done;
-	d9_u32 nosyscall;       /* members under seccomp: more than 0 = claim backed chunks only */
-	d9_u32 drain_wake;      /* futex: +1 when more than 1/8 of the chunks are full */
+	d9_u32 nosyscall;  /* members under seccomp: more than 0 = claim backed chunks only */
+	d9_u32 drain_wake; /* futex: +1 when more than 1/8 of the chunks are full */
 
-	_Alignas(64) d9_u32 proc_next;  /* entries of the process table in use */
-	d9_u32 thread_next;             /* slots of the thread table ever used */
+	_Alignas(64) d9_u32 proc_next; /* entries of the process table in use */
+	d9_u32 thread_next;            /* slots of the thread table ever used */
 	d9_u32 module_next, type_next, site_next;
-	d9_u32 thread_free_hint;        /* a slot that may be free, where to look first */
+	d9_u32 thread_free_hint; /* a slot that may be free, where to look first */
 	d9_u32 chunk_hint;
-	d9_u32 chunks_full;             /* FULL: what waits for the drainer */
-	d9_u32 chunks_pinned;           /* PINNED */
-	d9_u32 pinned_chunk;            /* index + 1 of the one that stacks of sites go to */
-	d9_u32 uncounted;               /* short calls that found no counter */
-	d9_u32 free_epoch;              /* +1 when the drainer frees chunks: ends the O(1) state of a full arena */
-	d9_u32 drops;                   /* records not made for want of a chunk (sum over threads) */
-	d9_u32 unrecorded;              /* threads that got no slot */
-	d9_u32 sites_lost;              /* call places that found the site table full */
+	d9_u32 chunks_full;   /* FULL: what waits for the drainer */
+	d9_u32 chunks_pinned; /* PINNED */
+	d9_u32 pinned_chunk;  /* index + 1 of the one that stacks of sites go to */
+	d9_u32 uncounted;     /* short calls that found no counter */
+	d9_u32 free_epoch;    /* +1 when the drainer frees chunks: ends the O(1) state of a full arena */
+	d9_u32 drops;         /* records not made for want of a chunk (sum over threads) */
+	d9_u32 unrecorded;    /* threads that got no slot */
+	d9_u32 sites_lost;    /* call places that found the site table full */
 	d9_u64 generation_next;
 	d9_u64 events_drained, bytes_written, segments;
 
@@ -119,7 +119,7 @@ struct d9_arena_header {
 	d9_u32 switches_next;    /* switches ever made; the ring holds the last D9_N_SWITCHES */
 	d9_u32 switches_told;    /* of them, how many drainers have written */
 	d9_u32 pad;
-	d9_u64 tsc_hz;           /* estimate, 0 until two pairs are far enough apart */
+	d9_u64 tsc_hz; /* estimate, 0 until two pairs are far enough apart */
 
 	/* page 1: clock pairs */
 	_Alignas(4096) struct d9_clock_pair clocks[D9_N_CLOCKS];
@@ -131,7 +131,7 @@ struct d9_arena_header {
 	char error_text[192];
 	char shim_version[32];
 	char comm[16];
-	_Alignas(256) char warnings[1536]; /* a line each */
+	_Alignas(256) char warnings[1536];  /* a line each */
 	_Alignas(4096) char exe_args[4096]; /* path, NUL, arguments each ended by a NUL */
 };
 #define D9_HEADER_BYTES (4 * 4096u)
@@ -143,10 +143,10 @@ struct d9_hook_entry {
 	d9_u32 flags; /* D9_HOOK_* */
 };
 _Static_assert(sizeof(struct d9_hook_entry) == 48, "hook entry");
-#define D9_HOOK_PARKS 1u  /* an event wait: may be where a worker parks */
-#define D9_HOOK_LOCK 2u   /* waits for an object that somebody holds or signals */
+#define D9_HOOK_PARKS 1u /* an event wait: may be where a worker parks */
+#define D9_HOOK_LOCK 2u  /* waits for an object that somebody holds or signals */
 #define D9_HOOK_SLEEP 4u
-#define D9_HOOK_SLOW 8u   /* only calls above D9_IO_MIN_US become spans; the others are counted */
+#define D9_HOOK_SLOW 8u    /* only calls above D9_IO_MIN_US become spans; the others are counted */
 #define D9_HOOK_ALWAYS 16u /* recorded whatever D9_HOOKS says */
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -215,7 +215,7 @@ _Static_assert(sizeof(struct d9_waker) == 32, "waker entry");
 
 struct d9_site {
 	d9_u64 ra;
-	d9_u32 key;   /* hook | 1 << 31 once taken: CASed from 0, so the entry has one owner */
+	d9_u32 key; /* hook | 1 << 31 once taken: CASed from 0, so the entry has one owner */
 	d9_u32 depth;
 	d9_u32 ready; /* 1 when ra, depth and proc are there */
 	d9_u32 proc;
@@ -263,9 +263,14 @@ struct d9_thread_calls {
  *   PINNED    holds the stack of a site; never freed while the family lives
  */
 enum d9_chunk_state {
-	D9_CHUNK_FREE, D9_CHUNK_BACKED, D9_CHUNK_ACTIVE, D9_CHUNK_FULL, D9_CHUNK_DRAINING, D9_CHUNK_PINNED
+	D9_CHUNK_FREE,
+	D9_CHUNK_BACKED,
+	D9_CHUNK_ACTIVE,
+	D9_CHUNK_FULL,
+	D9_CHUNK_DRAINING,
+	D9_CHUNK_PINNED
 };
-#define D9_CHUNK_STATE(w) ((w) & 7u)
+#define D9_CHUNK_STATE(w) ((w)&7u)
 #define D9_CHUNK_OWNER(w) ((w) >> 3)
 #define D9_CHUNK_WORD(owner, state) ((d9_u32)(owner) << 3 | (d9_u32)(state))
 
@@ -300,11 +305,19 @@ static inline d9_u64 d9_off_types(d9_u32 n) { return d9_off_sites(n) + D9_N_SITE
 static inline d9_u64 d9_off_procs(d9_u32 n) { return d9_off_types(n) + D9_N_TYPES * sizeof(struct d9_type_entry); }
 static inline d9_u64 d9_off_threads(d9_u32 n) { return d9_off_procs(n) + D9_N_PROCS * sizeof(struct d9_proc); }
 static inline d9_u64 d9_off_calls(d9_u32 n) { return d9_off_threads(n) + D9_N_THREADS * sizeof(struct d9_thread); }
-static inline d9_u64 d9_off_modules(d9_u32 n) { return d9_off_calls(n) + D9_N_THREADS * sizeof(struct d9_thread_calls); }
-static inline d9_u64 d9_off_chunks(d9_u32 n) { return d9_off_modules(n) + D9_PAGES(D9_N_MODULES * sizeof(struct d9_module)); }
+static inline d9_u64 d9_off_modules(d9_u32 n)
+{
+	return d9_off_calls(n) + D9_N_THREADS * sizeof(struct d9_thread_calls);
+}
+static inline d9_u64 d9_off_chunks(d9_u32 n)
+{
+	return d9_off_modules(n) + D9_PAGES(D9_N_MODULES * sizeof(struct d9_module));
+}
 static inline d9_u64 d9_arena_bytes(d9_u32 n) { return d9_off_chunks(n) + (d9_u64)n * D9_CHUNK_BYTES; }
 _Static_assert(D9_N_MODULES * sizeof(struct d9_module) % 4096 == 0 && D9_N_SITES * sizeof(struct d9_site) % 4096 == 0 &&
-		       D9_N_TYPES * sizeof(struct d9_type_entry) % 4096 == 0 && D9_N_WAKERS * sizeof(struct d9_waker) % 4096 == 0 && D9_N_HOOKS_MAX * sizeof(struct d9_hook_entry) % 4096 == 0,
+		       D9_N_TYPES * sizeof(struct d9_type_entry) % 4096 == 0 &&
+		       D9_N_WAKERS * sizeof(struct d9_waker) % 4096 == 0 &&
+		       D9_N_HOOKS_MAX * sizeof(struct d9_hook_entry) % 4096 == 0,
 	       "tables fill pages");
 
 #endif

@@ -16,7 +16,7 @@ struct d9_rec {
 	d9_u64 t;    /* raw tsc (arena) or ticks (decoded by a reader) */
 };
 #define D9_COMMITTED 0x8000u
-#define D9_REC_LEN(head) ((head) & 0x7fffu)
+#define D9_REC_LEN(head) ((head)&0x7fffu)
 #define D9_REC_ID(head) ((head) >> 16)
 #define D9_REC_HEAD(len, id) ((d9_u32)(len) | (d9_u32)(id) << 16)
 #define D9_SITE_FIRST 1024u /* smaller site numbers are hook ids */
@@ -30,14 +30,14 @@ enum d9_tail_kind {
 	D9_TAIL_NONE,
 	D9_TAIL_STRING,
 	D9_TAIL_DATA,
-	D9_TAIL_FRAMES,       /* u64 return addresses, innermost first */
-	D9_TAIL_SLICE,        /* struct d9_slice, then the stack's bytes from rsp up */
-	D9_TAIL_KERNEL,       /* text: symbol+offset, a line each */
-	D9_TAIL_INTERPRETED,  /* text: function, file, line; a line each */
+	D9_TAIL_FRAMES,      /* u64 return addresses, innermost first */
+	D9_TAIL_SLICE,       /* struct d9_slice, then the stack's bytes from rsp up */
+	D9_TAIL_KERNEL,      /* text: symbol+offset, a line each */
+	D9_TAIL_INTERPRETED, /* text: function, file, line; a line each */
 };
 #define D9_TAIL_WORD(kind, bytes) ((d9_u32)(kind) << 24 | (d9_u32)(bytes))
 #define D9_TAIL_KIND(w) ((w) >> 24)
-#define D9_TAIL_BYTES(w) ((w) & 0xffffffu)
+#define D9_TAIL_BYTES(w) ((w)&0xffffffu)
 
 /* Registers at the moment a slice was copied; the slice begins at rsp. */
 struct d9_slice {
@@ -46,9 +46,26 @@ struct d9_slice {
 
 enum d9_event_kind { D9_KIND_META, D9_KIND_SPAN, D9_KIND_POINT, D9_KIND_TOTAL };
 enum d9_unit {
-	D9_UNIT_NONE, D9_UNIT_TICKS, D9_UNIT_TIME, D9_UNIT_NS, D9_UNIT_COUNT, D9_UNIT_BYTES, D9_UNIT_RESULT,
-	D9_UNIT_FD, D9_UNIT_ADDR, D9_UNIT_TID, D9_UNIT_PID, D9_UNIT_THREAD, D9_UNIT_PROC, D9_UNIT_ID,
-	D9_UNIT_TASK, D9_UNIT_ENUM, D9_UNIT_FLAGS, D9_UNIT_STACK, D9_UNIT_STRING, D9_UNIT_DATA,
+	D9_UNIT_NONE,
+	D9_UNIT_TICKS,
+	D9_UNIT_TIME,
+	D9_UNIT_NS,
+	D9_UNIT_COUNT,
+	D9_UNIT_BYTES,
+	D9_UNIT_RESULT,
+	D9_UNIT_FD,
+	D9_UNIT_ADDR,
+	D9_UNIT_TID,
+	D9_UNIT_PID,
+	D9_UNIT_THREAD,
+	D9_UNIT_PROC,
+	D9_UNIT_ID,
+	D9_UNIT_TASK,
+	D9_UNIT_ENUM,
+	D9_UNIT_FLAGS,
+	D9_UNIT_STACK,
+	D9_UNIT_STRING,
+	D9_UNIT_DATA,
 	D9_N_UNITS
 };
 
@@ -67,10 +84,14 @@ enum d9_event_id {
 };
 
 /* 2: structs, header included */
-#define D9_EVENT(id, name, kind, since, doc) struct d9_ev_##name { struct d9_rec rec;
+#define D9_EVENT(id, name, kind, since, doc) \
+	struct d9_ev_##name {                \
+		struct d9_rec rec;
 #define D9_FIELD(type, field, unit, since, doc) d9_##type field;
 #define D9_TAIL(field, unit, since, doc)
-#define D9_END(name) };
+#define D9_END(name) \
+	}            \
+	;
 #include "events.def"
 #undef D9_EVENT
 #undef D9_FIELD
@@ -78,10 +99,10 @@ enum d9_event_id {
 #undef D9_END
 
 /* 3: no compiler padding, whole words, so the bytes are the same for every reader */
-#define D9_EVENT(id, name, kind, since, doc) \
+#define D9_EVENT(id, name, kind, since, doc)                                                               \
 	_Static_assert(sizeof(struct d9_ev_##name) % 8 == 0, "d9_ev_" #name " is no multiple of 8 bytes"); \
 	_Static_assert(sizeof(struct d9_ev_##name) == sizeof(struct d9_rec)
-#define D9_FIELD(type, field, unit, since, doc) + sizeof(d9_##type)
+#define D9_FIELD(type, field, unit, since, doc) +sizeof(d9_##type)
 #define D9_TAIL(field, unit, since, doc)
 #define D9_END(name) , "d9_ev_" #name " has padding: reorder or widen its fields");
 #include "events.def"
@@ -94,7 +115,9 @@ enum d9_event_id {
 static inline const char *d9_event_name(unsigned id)
 {
 	switch (id) {
-#define D9_EVENT(id, name, kind, since, doc) case (id): return #name;
+#define D9_EVENT(id, name, kind, since, doc) \
+	case (id):                           \
+		return #name;
 #define D9_FIELD(type, field, unit, since, doc)
 #define D9_TAIL(field, unit, since, doc)
 #define D9_END(name)
@@ -103,7 +126,8 @@ static inline const char *d9_event_name(unsigned id)
 #undef D9_FIELD
 #undef D9_TAIL
 #undef D9_END
-	default: return 0;
+	default:
+		return 0;
 	}
 }
 
@@ -115,8 +139,8 @@ struct d9_field_desc {
 	d9_u8 since, is_signed, is_tail;
 };
 struct d9_event_desc {
-	const char *name, *kind_name, *doc; /* name is 0 where no event has this id */
-	d9_u16 size;                        /* of the fixed part, header included */
+	const char *name, *kind_name, *doc;    /* name is 0 where no event has this id */
+	d9_u16 size;                           /* of the fixed part, header included */
 	d9_u8 kind, since, n_fields, has_tail; /* n_fields does not count the tail, which stands after them */
 	const struct d9_field_desc *fields;
 };

@@ -12,8 +12,8 @@
 #include "types.h"
 
 #define D9_SEG_MAGIC 0x31544d4745533944ull /* "D9SEGMT1" */
-#define D9_SEG_MAJOR 1 /* a reader refuses a greater one */
-#define D9_SEG_MINOR 1 /* a reader skips what it does not know */
+#define D9_SEG_MAJOR 1                     /* a reader refuses a greater one */
+#define D9_SEG_MINOR 1                     /* a reader skips what it does not know */
 
 struct d9_seg_header {
 	d9_u64 magic;
@@ -21,14 +21,15 @@ struct d9_seg_header {
 	d9_u32 header_bytes;
 	d9_u32 compat, incompat; /* feature bits; a reader refuses a file with an incompat bit it does not know */
 	d9_u64 family[2];
-	d9_u32 sequence; /* of the file within its process folder, from 1 */
-	d9_u32 clock;    /* D9_CLOCK_WORD of the recorder; each block has its own */
+	d9_u32 sequence;     /* of the file within its process folder, from 1 */
+	d9_u32 clock;        /* D9_CLOCK_WORD of the recorder; each block has its own */
 	d9_u64 created_real; /* CLOCK_REALTIME ns */
-	d9_u64 checksum; /* XXH3-64 of the bytes before it */
+	d9_u64 checksum;     /* XXH3-64 of the bytes before it */
 };
 _Static_assert(sizeof(struct d9_seg_header) == 64, "segment header");
 
-#define D9_CLOCK_WORD(kind, shift) ((d9_u32)(kind) << 8 | (d9_u32)(shift)) /* enum d9_clock_kind; tick = 2^shift of its unit */
+#define D9_CLOCK_WORD(kind, shift) \
+	((d9_u32)(kind) << 8 | (d9_u32)(shift)) /* enum d9_clock_kind; tick = 2^shift of its unit */
 
 enum d9_block_kind { D9_BLOCK_DESCRIPTORS = 1, D9_BLOCK_EVENTS = 2, D9_BLOCK_FOOTER = 3 };
 #define D9_BLOCK_MAGIC 0x4b423944u /* "D9BK" */
@@ -40,7 +41,7 @@ struct d9_block_header {
 	d9_u32 n_records, n_runs;
 	d9_u32 clock, flags;
 	d9_u64 t_min, t_max; /* ticks, over records with a time; 0, 0 if there are none */
-	d9_u64 checksum; /* XXH3-64 of this header with checksum 0, then of the stored bytes */
+	d9_u64 checksum;     /* XXH3-64 of this header with checksum 0, then of the stored bytes */
 };
 _Static_assert(sizeof(struct d9_block_header) == 56, "block header");
 
@@ -49,10 +50,10 @@ _Static_assert(sizeof(struct d9_block_header) == 56, "block header");
  * by which a record that is both in a segment and in an arena is known to be one.
  */
 struct d9_run {
-	d9_u32 thread;  /* thread id; D9_THREAD_NONE: the drainer's own (META, control, exit) */
-	d9_u32 serial;  /* chunk serial of the thread */
+	d9_u32 thread;     /* thread id; D9_THREAD_NONE: the drainer's own (META, control, exit) */
+	d9_u32 serial;     /* chunk serial of the thread */
 	d9_u32 begin, end; /* byte range of the chunk's records */
-	d9_u32 n;       /* records */
+	d9_u32 n;          /* records */
 };
 
 #define D9_BLOCK_RECORDS_MAX 8192u    /* records a writer puts in one block */

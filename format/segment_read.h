@@ -27,7 +27,7 @@ struct d9_bytes {
 struct d9_segr_event {
 	const struct d9_rec *rec;
 	d9_u16 id;
-	d9_u32 clock; /* D9_CLOCK_WORD of the block */
+	d9_u32 clock;      /* D9_CLOCK_WORD of the block */
 	struct d9_run run; /* n not used; begin..end of the whole run */
 	d9_u32 index;      /* of the record within its run */
 	struct d9_bytes tail;

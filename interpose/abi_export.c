@@ -11,9 +11,10 @@ struct table {
 #undef D9_ABI
 };
 _Static_assert(sizeof(struct table) == sizeof(struct d9_abi), "d9.h and abi.def have the same functions");
-#define D9_ABI(ret, name, params, doc) \
+#define D9_ABI(ret, name, params, doc)                                                                                 \
 	_Static_assert(offsetof(struct table, name) == offsetof(struct d9_abi, name), "d9.h has " #name " elsewhere"); \
-	_Static_assert(__builtin_types_compatible_p(__typeof__(((struct d9_abi *)0)->name), ret(*) params), "d9.h has another " #name);
+	_Static_assert(__builtin_types_compatible_p(__typeof__(((struct d9_abi *)0)->name), ret(*) params),            \
+		       "d9.h has another " #name);
 #include "shim/abi.def"
 #undef D9_ABI
 

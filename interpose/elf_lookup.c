@@ -13,20 +13,35 @@ static const void *at(ElfW(Addr) base, ElfW(Addr) p) { return (const void *)(p >
 int d9_image_open(const struct dl_phdr_info *info, struct d9_image *ret)
 {
 	const ElfW(Dyn) *dyn = NULL;
-	*ret = (struct d9_image){ .base = info->dlpi_addr };
+	*ret = (struct d9_image){.base = info->dlpi_addr};
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
 			dyn = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
 	for (; dyn && dyn->d_tag != DT_NULL; dyn++) {
 		switch (dyn->d_tag) {
-		case DT_SYMTAB: ret->symbols = at(ret->base, dyn->d_un.d_ptr); break;
-		case DT_STRTAB: ret->strings = at(ret->base, dyn->d_un.d_ptr); break;
-		case DT_GNU_HASH: ret->gnu_hash = at(ret->base, dyn->d_un.d_ptr); break;
-		case DT_HASH: ret->hash = at(ret->base, dyn->d_un.d_ptr); break;
-		case DT_VERSYM: ret->versions = at(ret->base, dyn->d_un.d_ptr); break;
-		case DT_VERDEF: ret->definitions = at(ret->base, dyn->d_un.d_ptr); break;
-		case DT_VERDEFNUM: ret->n_definitions = (unsigned)dyn->d_un.d_val; break;
-		default: break;
+		case DT_SYMTAB:
+			ret->symbols = at(ret->base, dyn->d_un.d_ptr);
+			break;
+		case DT_STRTAB:
+			ret->strings = at(ret->base, dyn->d_un.d_ptr);
+			break;
+		case DT_GNU_HASH:
+			ret->gnu_hash = at(ret->base, dyn->d_un.d_ptr);
+			break;
+		case DT_HASH:
+			ret->hash = at(ret->base, dyn->d_un.d_ptr);
+			break;
+		case DT_VERSYM:
+			ret->versions = at(ret->base, dyn->d_un.d_ptr);
+			break;
+		case DT_VERDEF:
+			ret->definitions = at(ret->base, dyn->d_un.d_ptr);
+			break;
+		case DT_VERDEFNUM:
+			ret->n_definitions = (unsigned)dyn->d_un.d_val;
+			break;
+		default:
+			break;
 		}
 	}
 	return ret->symbols && ret->strings && (ret->gnu_hash || ret->hash) ? 0 : -1;

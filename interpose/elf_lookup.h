@@ -8,11 +8,11 @@
 
 struct d9_image {
 	ElfW(Addr) base;
-	const ElfW(Sym) *symbols;
+	const ElfW(Sym) * symbols;
 	const char *strings;
-	const ElfW(Word) *gnu_hash, *hash;
-	const ElfW(Half) *versions;      /* may be NULL */
-	const ElfW(Verdef) *definitions; /* may be NULL */
+	const ElfW(Word) * gnu_hash, *hash;
+	const ElfW(Half) * versions;      /* may be NULL */
+	const ElfW(Verdef) * definitions; /* may be NULL */
 	unsigned n_definitions;
 };
 

@@ -8,9 +8,10 @@
 #include "shim/shim.h"
 
 #define D9_BIT(name) (1ull << D9_FAM_##name)
-#define D9_BEGIN(name, object, fd) \
-	struct d9_call d9_c; \
-	d9_call_begin(&d9_c, D9_HK_##name, D9_BIT(name), object, fd, __builtin_return_address(0), __builtin_frame_address(0))
+#define D9_BEGIN(name, object, fd)                                                                \
+	struct d9_call d9_c;                                                                      \
+	d9_call_begin(&d9_c, D9_HK_##name, D9_BIT(name), object, fd, __builtin_return_address(0), \
+		      __builtin_frame_address(0))
 #define D9_END(name, result, wake) \
 	d9_call_end(&d9_c, D9_HK_##name, D9_BIT(name), D9_FLG_##name, result, wake, __builtin_frame_address(0))
 
@@ -18,20 +19,20 @@
 #define D9_RESULT(r) ((r) == -1 ? -errno : (r) > 0x7fffffff ? 0x7fffffff : (d9_i32)(r))
 
 /* A call on a descriptor, whole. */
-#define D9_WRAP_FD(ret, name, params, args, fd) \
-	D9_EXPORT ret name params \
-	{ \
-		D9_BEGIN(name, 0, fd); \
-		ret d9_r = d9_real.name args; \
+#define D9_WRAP_FD(ret, name, params, args, fd)   \
+	D9_EXPORT ret name params                 \
+	{                                         \
+		D9_BEGIN(name, 0, fd);            \
+		ret d9_r = d9_real.name args;     \
 		D9_END(name, D9_RESULT(d9_r), 0); \
-		return d9_r; \
+		return d9_r;                      \
 	}
 
 /* At the entry of an event wait or a sleep: is it time to see whether somebody drains? */
-#define D9_IDLE_POINT() \
-	do { \
+#define D9_IDLE_POINT()                                                             \
+	do {                                                                        \
 		if (__builtin_expect(d9_c.site && d9_c.t0 > d9_shim.writer_due, 0)) \
-			d9_writer_consider(); \
+			d9_writer_consider();                                       \
 	} while (0)
 
 #endif

@@ -19,14 +19,14 @@ D9_WRAP_FD(int, fdatasync, (int fd), (fd), fd)
 D9_WRAP_FD(int, eventfd_read, (int fd, uint64_t *v), (fd, v), fd)
 
 /* A call that makes a descriptor: whatever had its number before is no eventfd any more. */
-#define WRAP_NEW_FD(name, params, args, fd) \
-	D9_EXPORT int name params \
-	{ \
-		D9_BEGIN(name, 0, fd); \
-		int d9_r = d9_real.name args; \
-		d9_eventfd_forget(d9_r); \
+#define WRAP_NEW_FD(name, params, args, fd)       \
+	D9_EXPORT int name params                 \
+	{                                         \
+		D9_BEGIN(name, 0, fd);            \
+		int d9_r = d9_real.name args;     \
+		d9_eventfd_forget(d9_r);          \
 		D9_END(name, D9_RESULT(d9_r), 0); \
-		return d9_r; \
+		return d9_r;                      \
 	}
 WRAP_NEW_FD(dup, (int fd), (fd), fd)
 WRAP_NEW_FD(socket, (int domain, int type, int protocol), (domain, type, protocol), -1)
@@ -38,7 +38,8 @@ ssize_t __read_chk(int fd, void *p, size_t n, size_t len);
 ssize_t __pread_chk(int fd, void *p, size_t n, off_t at, size_t len);
 ssize_t __pread64_chk(int fd, void *p, size_t n, off64_t at, size_t len);
 D9_WRAP_FD(ssize_t, __recv_chk, (int fd, void *p, size_t n, size_t len, int flags), (fd, p, n, len, flags), fd)
-D9_WRAP_FD(ssize_t, __recvfrom_chk, (int fd, void *p, size_t n, size_t len, int flags, struct sockaddr *a, socklen_t *an),
+D9_WRAP_FD(ssize_t, __recvfrom_chk,
+	   (int fd, void *p, size_t n, size_t len, int flags, struct sockaddr *a, socklen_t *an),
 	   (fd, p, n, len, flags, a, an), fd)
 D9_WRAP_FD(ssize_t, __read_chk, (int fd, void *p, size_t n, size_t len), (fd, p, n, len), fd)
 D9_WRAP_FD(ssize_t, __pread_chk, (int fd, void *p, size_t n, off_t at, size_t len), (fd, p, n, at, len), fd)
@@ -136,18 +137,18 @@ D9_EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 /* ---- open ------------------------------------------------------------------------------------------ */
 
 /* The mode is there only with some flags; reading it regardless is what the ABI allows and what the kernel ignores. */
-#define WRAP_OPEN(name, params, last, args) \
-	D9_EXPORT int name params \
-	{ \
-		va_list ap; \
-		va_start(ap, last); \
+#define WRAP_OPEN(name, params, last, args)       \
+	D9_EXPORT int name params                 \
+	{                                         \
+		va_list ap;                       \
+		va_start(ap, last);               \
 		mode_t mode = va_arg(ap, mode_t); \
-		va_end(ap); \
-		D9_BEGIN(name, 0, -1); \
-		int d9_r = d9_real.name args; \
-		d9_eventfd_forget(d9_r); \
+		va_end(ap);                       \
+		D9_BEGIN(name, 0, -1);            \
+		int d9_r = d9_real.name args;     \
+		d9_eventfd_forget(d9_r);          \
 		D9_END(name, D9_RESULT(d9_r), 0); \
-		return d9_r; \
+		return d9_r;                      \
 	}
 WRAP_OPEN(open, (const char *path, int flags, ...), flags, (path, flags, mode))
 WRAP_OPEN(open64, (const char *path, int flags, ...), flags, (path, flags, mode))

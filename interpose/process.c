@@ -12,23 +12,24 @@
 /* ---- sleeps ----------------------------------------------------------------------------------------- */
 
 #define WRAP_SLEEP(ret, name, params, args, result) \
-	D9_EXPORT ret name params \
-	{ \
-		D9_BEGIN(name, 0, -1); \
-		D9_IDLE_POINT(); \
-		ret d9_r = d9_real.name args; \
-		D9_END(name, result, 0); \
-		return d9_r; \
+	D9_EXPORT ret name params                   \
+	{                                           \
+		D9_BEGIN(name, 0, -1);              \
+		D9_IDLE_POINT();                    \
+		ret d9_r = d9_real.name args;       \
+		D9_END(name, result, 0);            \
+		return d9_r;                        \
 	}
 WRAP_SLEEP(int, nanosleep, (const struct timespec *t, struct timespec *left), (t, left), D9_RESULT(d9_r))
-WRAP_SLEEP(int, clock_nanosleep, (clockid_t id, int flags, const struct timespec *t, struct timespec *left), (id, flags, t, left),
-	   PTHREAD_RESULT(d9_r))
+WRAP_SLEEP(int, clock_nanosleep, (clockid_t id, int flags, const struct timespec *t, struct timespec *left),
+	   (id, flags, t, left), PTHREAD_RESULT(d9_r))
 WRAP_SLEEP(int, usleep, (useconds_t us), (us), D9_RESULT(d9_r))
 WRAP_SLEEP(unsigned, sleep, (unsigned s), (s), (d9_i32)d9_r)
 
 /* ---- threads ---------------------------------------------------------------------------------------- */
 
-D9_EXPORT int pthread_create(pthread_t *restrict t, const pthread_attr_t *restrict a, void *(*f)(void *), void *restrict arg)
+D9_EXPORT int pthread_create(pthread_t *restrict t, const pthread_attr_t *restrict a, void *(*f)(void *),
+			     void *restrict arg)
 {
 	D9_BEGIN(pthread_create, 0, -1);
 	int r = d9_real.pthread_create(t, a, f, arg);
@@ -54,15 +55,15 @@ D9_EXPORT pid_t fork(void)
 	return r;
 }
 
-#define WRAP_EXEC(name, params, args, path) \
-	D9_EXPORT int name params \
-	{ \
-		D9_BEGIN(name, 0, -1); \
-		d9_shim_exec(path); \
-		int d9_r = d9_real.name args; \
-		d9_shim_exec_failed(); \
+#define WRAP_EXEC(name, params, args, path)       \
+	D9_EXPORT int name params                 \
+	{                                         \
+		D9_BEGIN(name, 0, -1);            \
+		d9_shim_exec(path);               \
+		int d9_r = d9_real.name args;     \
+		d9_shim_exec_failed();            \
 		D9_END(name, D9_RESULT(d9_r), 0); \
-		return d9_r; \
+		return d9_r;                      \
 	}
 WRAP_EXEC(execve, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp), path)
 WRAP_EXEC(execv, (const char *path, char *const argv[]), (path, argv), path)
@@ -71,20 +72,20 @@ WRAP_EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), (
 WRAP_EXEC(fexecve, (int fd, char *const argv[], char *const envp[]), (fd, argv, envp), argv ? argv[0] : NULL)
 
 /* The list forms, as the array forms they are.  On the stack: a vfork child may call them. */
-#define COUNT_ARGS(n, first, last) \
-	do { \
-		va_list d9_ap; \
-		va_start(d9_ap, last); \
+#define COUNT_ARGS(n, first, last)                                                   \
+	do {                                                                         \
+		va_list d9_ap;                                                       \
+		va_start(d9_ap, last);                                               \
 		for ((n) = (first) ? 1 : 0; (first) && va_arg(d9_ap, char *); (n)++) \
-			; \
-		va_end(d9_ap); \
+			;                                                            \
+		va_end(d9_ap);                                                       \
 	} while (0)
-#define LIST_ARGS(argv, n, first, ap) \
-	do { \
-		(argv)[0] = (char *)(d9_u64)(first); \
-		for (size_t d9_i = 1; d9_i < (n); d9_i++) \
+#define LIST_ARGS(argv, n, first, ap)                      \
+	do {                                               \
+		(argv)[0] = (char *)(d9_u64)(first);       \
+		for (size_t d9_i = 1; d9_i < (n); d9_i++)  \
 			(argv)[d9_i] = va_arg(ap, char *); \
-		(argv)[n] = NULL; \
+		(argv)[n] = NULL;                          \
 	} while (0)
 
 D9_EXPORT int execl(const char *path, const char *arg, ...)
@@ -128,12 +129,12 @@ D9_EXPORT int execle(const char *path, const char *arg, ...)
 
 /* ---- ends that run no destructors ---------------------------------------------------------------------- */
 
-#define WRAP_EXIT(name) \
-	D9_EXPORT void name(int code) \
-	{ \
+#define WRAP_EXIT(name)                           \
+	D9_EXPORT void name(int code)             \
+	{                                         \
 		d9_shim_end(D9_PROC_UEXIT, code); \
-		d9_real.name(code); \
-		__builtin_unreachable(); \
+		d9_real.name(code);               \
+		__builtin_unreachable();          \
 	}
 WRAP_EXIT(_exit)
 WRAP_EXIT(_Exit)
@@ -142,13 +143,13 @@ WRAP_EXIT(quick_exit)
 /* ---- identity ------------------------------------------------------------------------------------------ */
 
 #define WRAP_IDENTITY(name, params, args, before) \
-	D9_EXPORT int name params \
-	{ \
-		D9_BEGIN(name, 0, -1); \
-		before; \
-		int d9_r = d9_real.name args; \
+	D9_EXPORT int name params                 \
+	{                                         \
+		D9_BEGIN(name, 0, -1);            \
+		before;                           \
+		int d9_r = d9_real.name args;     \
 		D9_END(name, D9_RESULT(d9_r), 0); \
-		return d9_r; \
+		return d9_r;                      \
 	}
 #define NOTHING ((void)0)
 #define USER(u) d9_shim_before_uid((d9_u32)(u))
@@ -164,7 +165,8 @@ WRAP_IDENTITY(initgroups, (const char *user, gid_t g), (user, g), NOTHING)
 WRAP_IDENTITY(setgroups, (size_t n, const gid_t *list), (n, list), NOTHING)
 WRAP_IDENTITY(chroot, (const char *path), (path), d9_shim_before_root())
 /* With a second thread these would fail. */
-WRAP_IDENTITY(unshare, (int flags), (flags), flags &(CLONE_NEWUSER | CLONE_NEWPID) ? d9_shim_before_sandbox(0) : NOTHING)
+WRAP_IDENTITY(unshare, (int flags), (flags),
+	      flags &(CLONE_NEWUSER | CLONE_NEWPID) ? d9_shim_before_sandbox(0) : NOTHING)
 
 D9_EXPORT int prctl(int op, ...)
 {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* The table and libc's headers must say the same prototype. */
-#define D9_HOOK(family, flags, ret, name, params, args, version) \
+#define D9_HOOK(family, flags, ret, name, params, args, version)                       \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(&name), ret(*) params), \
 		       "hooks.def and the libc header disagree on " #name);
 #define D9_HOOK_V(family, flags, ret, name, params, args, version) /* noreturn is part of the type */
@@ -32,23 +32,23 @@ static long absent(void)
 }
 
 #define D9_HOOK(family, flags, ret, name, params, args, version) \
-	static ret boot_##name params \
-	{ \
-		d9_real_resolve(); \
-		return d9_real.name args; \
+	static ret boot_##name params                            \
+	{                                                        \
+		d9_real_resolve();                               \
+		return d9_real.name args;                        \
 	}
 #define D9_HOOK_X D9_HOOK
 #define D9_HOOK_V(family, flags, ret, name, params, args, version) \
-	static ret boot_##name params \
-	{ \
-		d9_real_resolve(); \
-		d9_real.name args; \
+	static ret boot_##name params                              \
+	{                                                          \
+		d9_real_resolve();                                 \
+		d9_real.name args;                                 \
 	}
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) \
-	static ret boot_##id params \
-	{ \
-		d9_real_resolve(); \
-		return d9_real.id args; \
+	static ret boot_##id params                                      \
+	{                                                                \
+		d9_real_resolve();                                       \
+		return d9_real.id args;                                  \
 	}
 #define D9_PRIMITIVE(family, flags, name)
 #include "hooks.def"
@@ -78,10 +78,10 @@ struct row {
 	size_t slot;
 };
 static const struct row rows[] = {
-#define D9_HOOK(family, flags, ret, name, params, args, version) { #name, version, offsetof(struct d9_real, name) },
+#define D9_HOOK(family, flags, ret, name, params, args, version) {#name, version, offsetof(struct d9_real, name)},
 #define D9_HOOK_X D9_HOOK
 #define D9_HOOK_V D9_HOOK
-#define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) { #name, version, offsetof(struct d9_real, id) },
+#define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) {#name, version, offsetof(struct d9_real, id)},
 #define D9_PRIMITIVE(family, flags, name)
 #include "hooks.def"
 #undef D9_HOOK
@@ -93,11 +93,12 @@ static const struct row rows[] = {
 #define N_ROWS (sizeof(rows) / sizeof(*rows))
 
 static const struct d9_hook_info infos[D9_N_HOOKS] = {
-#define D9_HOOK(family, flags, ret, name, params, args, version) [D9_HK_##name] = { #family, #name, D9_HOOK_##flags },
+#define D9_HOOK(family, flags, ret, name, params, args, version) [D9_HK_##name] = {#family, #name, D9_HOOK_##flags},
 #define D9_HOOK_X D9_HOOK
 #define D9_HOOK_V D9_HOOK
-#define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) [D9_HK_##id] = { #family, #name, D9_HOOK_##flags },
-#define D9_PRIMITIVE(family, flags, name) [D9_HK_##name] = { #family, #name, D9_HOOK_##flags },
+#define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) \
+	[D9_HK_##id] = {#family, #name, D9_HOOK_##flags},
+#define D9_PRIMITIVE(family, flags, name) [D9_HK_##name] = {#family, #name, D9_HOOK_##flags},
 #include "hooks.def"
 #undef D9_HOOK
 #undef D9_HOOK_V
@@ -108,11 +109,11 @@ static const struct d9_hook_info infos[D9_N_HOOKS] = {
 
 static struct d9_shim_real shim_real;
 static const struct row shim_rows[] = {
-	{ "pthread_create", NULL, offsetof(struct d9_shim_real, pthread_create) },
-	{ "pthread_attr_init", NULL, offsetof(struct d9_shim_real, pthread_attr_init) },
-	{ "pthread_attr_setstacksize", NULL, offsetof(struct d9_shim_real, pthread_attr_setstacksize) },
-	{ "pthread_attr_setdetachstate", NULL, offsetof(struct d9_shim_real, pthread_attr_setdetachstate) },
-	{ "pthread_attr_destroy", NULL, offsetof(struct d9_shim_real, pthread_attr_destroy) },
+	{"pthread_create", NULL, offsetof(struct d9_shim_real, pthread_create)},
+	{"pthread_attr_init", NULL, offsetof(struct d9_shim_real, pthread_attr_init)},
+	{"pthread_attr_setstacksize", NULL, offsetof(struct d9_shim_real, pthread_attr_setstacksize)},
+	{"pthread_attr_setdetachstate", NULL, offsetof(struct d9_shim_real, pthread_attr_setdetachstate)},
+	{"pthread_attr_destroy", NULL, offsetof(struct d9_shim_real, pthread_attr_destroy)},
 };
 #define N_SHIM_ROWS (sizeof(shim_rows) / sizeof(*shim_rows))
 
@@ -137,7 +138,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *ctx)
 	struct search *s = ctx;
 	struct d9_image image;
 	(void)size;
-	if (holds(info, (ElfW(Addr))&rows)) {
+	if (holds(info, (ElfW(Addr)) & rows)) {
 		s->past_us = true;
 		return 0;
 	}
@@ -154,14 +155,15 @@ static int visit(struct dl_phdr_info *info, size_t size, void *ctx)
 
 void d9_real_resolve(void)
 {
-	struct search s = { .past_us = false };
+	struct search s = {.past_us = false};
 	(void)dl_iterate_phdr(visit, &s);
 	if (!s.found[D9_HK_read - 1]) { /* opened late (dlopen): libc comes before us */
 		s.anywhere = true;
 		(void)dl_iterate_phdr(visit, &s);
 	}
 	for (size_t i = 0; i < N_ROWS; i++)
-		__atomic_store_n((void **)((char *)&d9_real + rows[i].slot), s.found[i] ? s.found[i] : (void *)absent, __ATOMIC_RELEASE);
+		__atomic_store_n((void **)((char *)&d9_real + rows[i].slot), s.found[i] ? s.found[i] : (void *)absent,
+				 __ATOMIC_RELEASE);
 	for (size_t i = 0; i < N_SHIM_ROWS; i++)
 		*(void **)((char *)&shim_real + shim_rows[i].slot) = s.shim_found[i];
 	__atomic_store_n(&d9_real_syscall, *(void **)&d9_real.syscall, __ATOMIC_RELEASE);
@@ -179,5 +181,6 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 	d9_real_resolve();
 	d9_shim_start(infos, D9_N_HOOKS, &shim_real, argc, argv, envp);
 	if (d9_recording_possible())
-		(void)on_exit(at_exit, NULL); /* registered before the loader's own handler, so it runs after every other */
+		(void)on_exit(at_exit,
+			      NULL); /* registered before the loader's own handler, so it runs after every other */
 }

@@ -46,10 +46,12 @@ _Static_assert(D9_N_HOOKS < D9_N_HOOKS_MAX, "hooks fit the arena's table");
 
 /* 2: families and flags, as constants for the wrappers */
 enum {
-#define D9_HOOK(family, flags, ret, name, params, args, version) D9_FAM_##name = D9_FAMILY_##family, D9_FLG_##name = (int)(D9_HOOK_##flags),
+#define D9_HOOK(family, flags, ret, name, params, args, version) \
+	D9_FAM_##name = D9_FAMILY_##family, D9_FLG_##name = (int)(D9_HOOK_##flags),
 #define D9_HOOK_X D9_HOOK
 #define D9_HOOK_V D9_HOOK
-#define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) D9_FAM_##id = D9_FAMILY_##family, D9_FLG_##id = (int)(D9_HOOK_##flags),
+#define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) \
+	D9_FAM_##id = D9_FAMILY_##family, D9_FLG_##id = (int)(D9_HOOK_##flags),
 #define D9_PRIMITIVE(family, flags, name) D9_FAM_##name = D9_FAMILY_##family, D9_FLG_##name = (int)(D9_HOOK_##flags),
 #include "hooks.def"
 #undef D9_HOOK
@@ -61,10 +63,10 @@ enum {
 
 /* 3: the pointers */
 struct d9_real {
-#define D9_HOOK(family, flags, ret, name, params, args, version) ret (*name) params;
+#define D9_HOOK(family, flags, ret, name, params, args, version) ret(*name) params;
 #define D9_HOOK_X D9_HOOK
 #define D9_HOOK_V D9_HOOK
-#define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) ret (*id) params;
+#define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) ret(*id) params;
 #define D9_PRIMITIVE(family, flags, name)
 #include "hooks.def"
 #undef D9_HOOK

@@ -61,7 +61,8 @@ static long futex_lock_pi(long n, long a, long b, long c, long d, long e, long f
 	if (d9_c.site)
 		d9_waker_mark((d9_u64)a);
 	long r = d9_real.syscall(n, a, b, c, d, e, f);
-	d9_call_end(&d9_c, D9_HK_futex_lock_pi, D9_BIT(futex_lock_pi), D9_FLG_futex_lock_pi, D9_RESULT(r), (d9_u64)a, fp);
+	d9_call_end(&d9_c, D9_HK_futex_lock_pi, D9_BIT(futex_lock_pi), D9_FLG_futex_lock_pi, D9_RESULT(r), (d9_u64)a,
+		    fp);
 	return r;
 }
 
@@ -70,9 +71,11 @@ static long futex(long n, long a, long b, long c, long d, long e, long f, const 
 	switch (b & FUTEX_CMD_MASK) {
 	case FUTEX_WAIT:
 	case FUTEX_WAIT_BITSET:
-	case FUTEX_WAIT_REQUEUE_PI: return futex_wait(n, a, b, c, d, e, f, ra, fp);
+	case FUTEX_WAIT_REQUEUE_PI:
+		return futex_wait(n, a, b, c, d, e, f, ra, fp);
 	case FUTEX_LOCK_PI:
-	case FUTEX_LOCK_PI2: return futex_lock_pi(n, a, b, c, d, e, f, ra, fp);
+	case FUTEX_LOCK_PI2:
+		return futex_lock_pi(n, a, b, c, d, e, f, ra, fp);
 	default: /* a wake of some kind */
 		d9_waker_note((d9_u64)a);
 		return d9_real.syscall(n, a, b, c, d, e, f);
@@ -83,7 +86,8 @@ __attribute__((used)) long d9_syscall_slow(long n, long a, long b, long c, long 
 {
 	if (n == SYS_futex)
 		return futex(n, a, b, c, d, e, f, __builtin_return_address(0), __builtin_frame_address(0));
-	bool filter = n == SYS_seccomp ? a == SECCOMP_SET_MODE_STRICT || a == SECCOMP_SET_MODE_FILTER : a == PR_SET_SECCOMP;
+	bool filter =
+		n == SYS_seccomp ? a == SECCOMP_SET_MODE_STRICT || a == SECCOMP_SET_MODE_FILTER : a == PR_SET_SECCOMP;
 	if (!filter)
 		return d9_real.syscall(n, a, b, c, d, e, f);
 	D9_BEGIN(seccomp, 0, -1);
@@ -98,25 +102,25 @@ __attribute__((used)) long d9_syscall_slow(long n, long a, long b, long c, long 
 
 /* ---- condition variables: two ABIs, by version ----------------------------------------------------- */
 
-#define COND_WAIT(fn, id, params, args) \
-	int fn params; \
-	D9_EXPORT int fn params \
-	{ \
-		D9_BEGIN(id, (d9_u64)c, -1); \
-		D9_IDLE_POINT(); \
-		if (d9_c.site) \
-			d9_waker_mark((d9_u64)c); \
+#define COND_WAIT(fn, id, params, args)                            \
+	int fn params;                                             \
+	D9_EXPORT int fn params                                    \
+	{                                                          \
+		D9_BEGIN(id, (d9_u64)c, -1);                       \
+		D9_IDLE_POINT();                                   \
+		if (d9_c.site)                                     \
+			d9_waker_mark((d9_u64)c);                  \
 		d9_waker_note((d9_u64)m); /* the wait unlocks m */ \
-		int d9_r = d9_real.id args; \
-		D9_END(id, PTHREAD_RESULT(d9_r), (d9_u64)c); \
-		return d9_r; \
+		int d9_r = d9_real.id args;                        \
+		D9_END(id, PTHREAD_RESULT(d9_r), (d9_u64)c);       \
+		return d9_r;                                       \
 	}
-#define COND_WAKE(fn, id) \
-	int fn(pthread_cond_t *c); \
+#define COND_WAKE(fn, id)                   \
+	int fn(pthread_cond_t *c);          \
 	D9_EXPORT int fn(pthread_cond_t *c) \
-	{ \
-		d9_waker_note((d9_u64)c); \
-		return d9_real.id(c); \
+	{                                   \
+		d9_waker_note((d9_u64)c);   \
+		return d9_real.id(c);       \
 	}
 #define TIMED (pthread_cond_t * c, pthread_mutex_t * m, const struct timespec *t)
 
@@ -155,27 +159,28 @@ static inline bool took_at_once(pthread_mutex_t *m, int *ret)
 	return *ret == 0 || *ret == EOWNERDEAD;
 }
 
-#define MUTEX_LOCK(name, params, args) \
-	int name params; \
-	D9_EXPORT int name params \
-	{ \
-		int d9_r; \
+#define MUTEX_LOCK(name, params, args)                               \
+	int name params;                                             \
+	D9_EXPORT int name params                                    \
+	{                                                            \
+		int d9_r;                                            \
 		if (!(d9_load_relaxed(d9_shim.mask) & D9_BIT(name))) \
-			return d9_real.name args; \
-		if (__builtin_expect(took_at_once(m, &d9_r), 1)) \
-			return d9_r; \
-		D9_BEGIN(name, (d9_u64)m, -1); \
-		if (d9_c.site) { \
-			d9_waker_mark((d9_u64)m); \
-			d9_call_owner(&d9_c, owner_of(m)); \
-		} \
-		d9_r = d9_real.name args; \
-		D9_END(name, PTHREAD_RESULT(d9_r), (d9_u64)m); \
-		return d9_r; \
+			return d9_real.name args;                    \
+		if (__builtin_expect(took_at_once(m, &d9_r), 1))     \
+			return d9_r;                                 \
+		D9_BEGIN(name, (d9_u64)m, -1);                       \
+		if (d9_c.site) {                                     \
+			d9_waker_mark((d9_u64)m);                    \
+			d9_call_owner(&d9_c, owner_of(m));           \
+		}                                                    \
+		d9_r = d9_real.name args;                            \
+		D9_END(name, PTHREAD_RESULT(d9_r), (d9_u64)m);       \
+		return d9_r;                                         \
 	}
 MUTEX_LOCK(pthread_mutex_lock, (pthread_mutex_t * m), (m))
 MUTEX_LOCK(pthread_mutex_timedlock, (pthread_mutex_t *restrict m, const struct timespec *restrict t), (m, t))
-MUTEX_LOCK(pthread_mutex_clocklock, (pthread_mutex_t *restrict m, clockid_t id, const struct timespec *restrict t), (m, id, t))
+MUTEX_LOCK(pthread_mutex_clocklock, (pthread_mutex_t *restrict m, clockid_t id, const struct timespec *restrict t),
+	   (m, id, t))
 
 D9_EXPORT int pthread_mutex_trylock(pthread_mutex_t *m) { return d9_real.pthread_mutex_trylock(m); }
 
@@ -187,27 +192,27 @@ D9_EXPORT int pthread_mutex_unlock(pthread_mutex_t *m)
 
 /* ---- semaphores: the lock of Python's threading ------------------------------------------------------ */
 
-#define SEM_WAIT(name, params, args) \
-	int name params; \
-	D9_EXPORT int name params \
-	{ \
+#define SEM_WAIT(name, params, args)                                 \
+	int name params;                                             \
+	D9_EXPORT int name params                                    \
+	{                                                            \
 		if (!(d9_load_relaxed(d9_shim.mask) & D9_BIT(name))) \
-			return d9_real.name args; \
-		int d9_saved = errno; \
-		if (d9_real.sem_trywait(s) == 0) { \
-			d9_held_add((d9_u64)s); \
-			return 0; \
-		} \
-		errno = d9_saved; \
-		D9_BEGIN(name, (d9_u64)s, -1); \
-		D9_IDLE_POINT(); \
-		if (d9_c.site) \
-			d9_waker_mark((d9_u64)s); \
-		int d9_r = d9_real.name args; \
-		D9_END(name, D9_RESULT(d9_r), (d9_u64)s); \
-		if (d9_r == 0) \
-			d9_held_add((d9_u64)s); \
-		return d9_r; \
+			return d9_real.name args;                    \
+		int d9_saved = errno;                                \
+		if (d9_real.sem_trywait(s) == 0) {                   \
+			d9_held_add((d9_u64)s);                      \
+			return 0;                                    \
+		}                                                    \
+		errno = d9_saved;                                    \
+		D9_BEGIN(name, (d9_u64)s, -1);                       \
+		D9_IDLE_POINT();                                     \
+		if (d9_c.site)                                       \
+			d9_waker_mark((d9_u64)s);                    \
+		int d9_r = d9_real.name args;                        \
+		D9_END(name, D9_RESULT(d9_r), (d9_u64)s);            \
+		if (d9_r == 0)                                       \
+			d9_held_add((d9_u64)s);                      \
+		return d9_r;                                         \
 	}
 SEM_WAIT(sem_wait, (sem_t * s), (s))
 SEM_WAIT(sem_timedwait, (sem_t *restrict s, const struct timespec *restrict t), (s, t))

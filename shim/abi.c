@@ -67,7 +67,8 @@ static bool pop(struct d9_cell *me, d9_u32 kind, struct d9_abi_frame *ret)
 static d9_u32 text_length(const char *s) { return s ? (d9_u32)strnlen(s, TEXT_MAX) : 0; }
 
 /* Reserves a record of `fixed` bytes with a tail of n bytes of text, writes the tail. */
-static struct d9_rec *begin_with_text(struct d9_cell *me, d9_u32 fixed, d9_u32 id, d9_u32 kind, const void *text, d9_u32 n, d9_u32 *ret_len)
+static struct d9_rec *begin_with_text(struct d9_cell *me, d9_u32 fixed, d9_u32 id, d9_u32 kind, const void *text,
+				      d9_u32 n, d9_u32 *ret_len)
 {
 	d9_u32 padded = (n + 7) & ~7u;
 	*ret_len = fixed + (d9_u32)sizeof(struct d9_tail) + padded;
@@ -75,7 +76,7 @@ static struct d9_rec *begin_with_text(struct d9_cell *me, d9_u32 fixed, d9_u32 i
 	if (!r)
 		return NULL;
 	struct d9_tail *tail = (struct d9_tail *)((d9_u8 *)r + fixed);
-	*tail = (struct d9_tail){ D9_TAIL_WORD(kind, n), 0 };
+	*tail = (struct d9_tail){D9_TAIL_WORD(kind, n), 0};
 	memcpy(tail + 1, text, n);
 	memset((d9_u8 *)(tail + 1) + n, 0, padded - n);
 	r->site = 0;
@@ -117,9 +118,10 @@ void d9_abi_task_spawn(uint64_t task, uint64_t parent, uint32_t runtime, const c
 {
 	struct d9_cell *me = recording();
 	d9_u32 len;
-	struct d9_ev_task_spawn *e = me ? (struct d9_ev_task_spawn *)begin_with_text(me, sizeof(*e), D9_EV_task_spawn, D9_TAIL_STRING, name,
-										    text_length(name), &len)
-					: NULL;
+	struct d9_ev_task_spawn *e =
+		me ? (struct d9_ev_task_spawn *)begin_with_text(me, sizeof(*e), D9_EV_task_spawn, D9_TAIL_STRING, name,
+								text_length(name), &len)
+		   : NULL;
 	if (!e)
 		return;
 	e->task = task;
@@ -232,8 +234,8 @@ void d9_abi_span_end(void)
 		return;
 	d9_u64 t1 = d9_now();
 	d9_u32 len;
-	struct d9_ev_app_span *e = (struct d9_ev_app_span *)begin_with_text(me, sizeof(*e), D9_EV_app_span, D9_TAIL_STRING, f.name,
-									  (d9_u32)strlen(f.name), &len);
+	struct d9_ev_app_span *e = (struct d9_ev_app_span *)begin_with_text(
+		me, sizeof(*e), D9_EV_app_span, D9_TAIL_STRING, f.name, (d9_u32)strlen(f.name), &len);
 	if (!e)
 		return;
 	e->rec.t = t1;
@@ -246,7 +248,8 @@ void d9_abi_log_line(uint32_t level, const char *text)
 {
 	struct d9_cell *me = recording();
 	d9_u32 len;
-	struct d9_ev_log *e = me ? (struct d9_ev_log *)begin_with_text(me, sizeof(*e), D9_EV_log, D9_TAIL_STRING, text, text_length(text), &len)
+	struct d9_ev_log *e = me ? (struct d9_ev_log *)begin_with_text(me, sizeof(*e), D9_EV_log, D9_TAIL_STRING, text,
+								       text_length(text), &len)
 				 : NULL;
 	if (!e)
 		return;
@@ -259,9 +262,10 @@ void d9_abi_counter(const char *name, int64_t value)
 {
 	struct d9_cell *me = recording();
 	d9_u32 len;
-	struct d9_ev_counter *e = me ? (struct d9_ev_counter *)begin_with_text(me, sizeof(*e), D9_EV_counter, D9_TAIL_STRING, name,
-									      text_length(name), &len)
-				     : NULL;
+	struct d9_ev_counter *e =
+		me ? (struct d9_ev_counter *)begin_with_text(me, sizeof(*e), D9_EV_counter, D9_TAIL_STRING, name,
+							     text_length(name), &len)
+		   : NULL;
 	if (!e)
 		return;
 	e->value = value;
@@ -283,7 +287,8 @@ uint32_t d9_abi_event_type(const char *name, const char *fields)
 	text[a] = 0;
 	memcpy(text + a + 1, fields, b);
 	d9_u32 known = d9_load_acquire(&d9_shim.v.h->type_next);
-	for (d9_u32 i = 0; i < known && i < D9_N_TYPES; i++) /* declared again, by a forked child perhaps: the same number */
+	for (d9_u32 i = 0; i < known && i < D9_N_TYPES;
+	     i++) /* declared again, by a forked child perhaps: the same number */
 		if (same_type(&d9_shim.v.types[i], text, n))
 			return i;
 	d9_u32 i = d9_add_relaxed(&d9_shim.v.h->type_next, 1);
@@ -302,8 +307,8 @@ void d9_abi_event(uint32_t type, const void *data, size_t bytes)
 	d9_u32 len;
 	if (!me || type >= D9_N_TYPES)
 		return;
-	struct d9_ev_custom *e = (struct d9_ev_custom *)begin_with_text(me, sizeof(*e), D9_EV_custom, D9_TAIL_DATA, data,
-									bytes < TEXT_MAX ? (d9_u32)bytes : TEXT_MAX, &len);
+	struct d9_ev_custom *e = (struct d9_ev_custom *)begin_with_text(
+		me, sizeof(*e), D9_EV_custom, D9_TAIL_DATA, data, bytes < TEXT_MAX ? (d9_u32)bytes : TEXT_MAX, &len);
 	if (!e)
 		return;
 	e->type = type;

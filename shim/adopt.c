@@ -30,7 +30,7 @@ static bool name_is_ours(const char *p)
 static bool same_boot(const struct d9_arena_header *h)
 {
 	char uuid[40] = "";
-	d9_u8 id[16] = { 0 };
+	d9_u8 id[16] = {0};
 	long fd = d9_sys3(SYS_open, (long)"/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return true; /* cannot be told; the arena's file would not have outlived a boot on a tmpfs */
@@ -98,12 +98,17 @@ static int map(struct d9_adopted *a, d9_u32 kind, int dirfd)
 		return -ESTALE;
 	if (!d9_lease_take(a->fd, &a->h->lease, kind))
 		return -EAGAIN;
-	m = d9_sys6(SYS_mmap, 0, (long)d9_drain_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	m = d9_sys6(SYS_mmap, 0, (long)d9_drain_bytes(), PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (m < 0 && m > -4096)
 		return (int)m;
 	a->mem = (void *)m;
-	struct d9_drain_options o = { .kind = kind, .dirfd = dirfd, .lease_fd = a->fd, .same_pids = same_pid_ns(a->h), .back = back_populate,
-					.path = a->path };
+	struct d9_drain_options o = {.kind = kind,
+				     .dirfd = dirfd,
+				     .lease_fd = a->fd,
+				     .same_pids = same_pid_ns(a->h),
+				     .back = back_populate,
+				     .path = a->path};
 	a->d = d9_drain_init(a->mem, a->h, a->h->n_chunks, &o);
 	a->dirfd = dirfd;
 	return 0;
@@ -111,7 +116,7 @@ static int map(struct d9_adopted *a, d9_u32 kind, int dirfd)
 
 int d9_adopt_open(int dirfd, d9_u32 kind, struct d9_adopted *ret)
 {
-	*ret = (struct d9_adopted){ .fd = -1, .dirfd = -1 };
+	*ret = (struct d9_adopted){.fd = -1, .dirfd = -1};
 	int r = open_file(dirfd, ret);
 	if (!r)
 		r = map(ret, kind, dirfd);
@@ -138,7 +143,7 @@ void d9_adopt_close(struct d9_adopted *a)
 		(void)d9_sys2(SYS_munmap, (long)a->h, (long)a->bytes);
 	if (a->fd >= 0)
 		(void)d9_sys1(SYS_close, a->fd);
-	*a = (struct d9_adopted){ .fd = -1, .dirfd = -1 };
+	*a = (struct d9_adopted){.fd = -1, .dirfd = -1};
 }
 
 int d9_adopt_dead(int dirfd, d9_u32 kind)
@@ -184,7 +189,8 @@ void d9_adopt_scan(const char *dir, unsigned max)
 			d9_text_str(&t, "/arena");
 			if (d9_sys4(SYS_readlinkat, fd, (long)name, (long)target, sizeof(target)) < 0)
 				continue;
-			long folder = d9_sys4(SYS_openat, fd, (long)e->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+			long folder = d9_sys4(SYS_openat, fd, (long)e->name,
+					      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 			if (folder >= 0)
 				adopted += d9_adopt_dead((int)folder, D9_LEASE_RECOVER) >= 0;
 		}

@@ -11,9 +11,9 @@ struct d9_adopted {
 	struct d9_arena_header *h;
 	void *mem;
 	d9_u64 bytes;
-	int fd;         /* the arena's file, locked */
-	int dirfd;      /* the process folder */
-	char path[96];  /* the arena's file */
+	int fd;        /* the arena's file, locked */
+	int dirfd;     /* the process folder */
+	char path[96]; /* the arena's file */
 };
 
 /*

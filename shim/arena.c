@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 static const d9_u64 off;
-struct d9_shim d9_shim = { .mask = &off };
+struct d9_shim d9_shim = {.mask = &off};
 __thread struct d9_cell *d9_me;
 
 bool d9_back(const void *p, d9_u64 n)
@@ -83,7 +83,8 @@ static bool enter_process(void)
 	struct d9_arena_header *h = d9_shim.v.h;
 	d9_u32 seen = D9_OUTSIDE;
 	if (!d9_cas_acq_rel(&pr->alive, &seen, D9_ENTERING))
-		return seen == D9_INSIDE; /* a handler or a thread got here first and is not done: this one event is lost */
+		return seen ==
+		       D9_INSIDE;     /* a handler or a thread got here first and is not done: this one event is lost */
 	if (d9_shim.last_proc != ~0u) /* a filter outlives fork; what said so here did not */
 		pr->nosys = !!(d9_shim.v.procs[d9_shim.last_proc].flags & D9_PROC_SECCOMP);
 	d9_u32 i = d9_add_relaxed(&h->proc_next, 1);
@@ -227,7 +228,9 @@ static bool take_chunk(d9_u32 i, d9_u32 slot, bool *can_back)
 static void prepare_chunk(d9_u32 i, struct d9_cell *me)
 {
 	struct d9_chunk *c = &d9_shim.v.chunks[i];
-	d9_store_relaxed(&c->thread, D9_THREAD_NONE); /* before anything else changes: a drainer must not take it for the old owner's */
+	d9_store_relaxed(
+		&c->thread,
+		D9_THREAD_NONE); /* before anything else changes: a drainer must not take it for the old owner's */
 	d9_compiler_barrier();
 	d9_store_relaxed(&d9_shim.v.entries[i].drained, 0);
 	c->serial = ++me->serial;

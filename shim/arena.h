@@ -45,13 +45,13 @@ struct d9_cell {
 _Static_assert(sizeof(struct d9_cell) == 64, "one cache line a thread");
 
 enum { D9_OUTSIDE = 0, D9_ENTERING = 1, D9_INSIDE = 2, D9_REFUSED = 3 };
-struct d9_private { /* wiped on fork too */
+struct d9_private {   /* wiped on fork too */
 	d9_u32 alive; /* this process's own entry: D9_OUTSIDE ... */
 	d9_u32 proc;
-	d9_u32 nosys; /* under seccomp: no system call that was not made before */
+	d9_u32 nosys;         /* under seccomp: no system call that was not made before */
 	d9_u32 refused_epoch; /* free_epoch + 1 at which no thread slot was to be had */
 	d9_i32 pid;
-	d9_u32 writer_state; /* writer_thread.c */
+	d9_u32 writer_state;   /* writer_thread.c */
 	d9_u32 writer_drained; /* its last pass wrote everything */
 	d9_u32 spare[2];
 };
@@ -69,21 +69,21 @@ struct d9_abi_frames {
 };
 
 struct d9_shim {
-	struct d9_view v;           /* v.h == NULL: dormant, nothing is mapped */
-	const d9_u64 *mask;         /* the control word, or a zero */
+	struct d9_view v;   /* v.h == NULL: dormant, nothing is mapped */
+	const d9_u64 *mask; /* the control word, or a zero */
 	struct d9_private *priv;
-	struct d9_cell *cells;      /* by slot index */
-	struct d9_abi_frames *frames; /* by slot index; wiped on fork */
+	struct d9_cell *cells;              /* by slot index */
+	struct d9_abi_frames *frames;       /* by slot index; wiped on fork */
 	d9_u64 io_min, stack_min, long_gap; /* raw clock units */
-	d9_u32 stacks;              /* enum d9_stacks */
-	d9_u32 last_proc;           /* process entry of this image: what a forked child finds as its parent's */
-	d9_u64 main_stack_hi;       /* above every frame of the main thread */
-	bool populate;              /* MADV_POPULATE_WRITE works here */
-	bool anonymous;             /* no file behind the arena: nobody outside can drain it */
-	d9_u32 tid_offset;          /* where glibc keeps a thread's id in its descriptor; 0 = not known */
-	bool forked;                /* this process or one it was forked from has called fork */
-	char arena_path[96];        /* this process's own word for the file, never the header's */
-	d9_u64 writer_due;          /* raw clock: when an event wait should see whether somebody drains */
+	d9_u32 stacks;                      /* enum d9_stacks */
+	d9_u32 last_proc;                   /* process entry of this image: what a forked child finds as its parent's */
+	d9_u64 main_stack_hi;               /* above every frame of the main thread */
+	bool populate;                      /* MADV_POPULATE_WRITE works here */
+	bool anonymous;                     /* no file behind the arena: nobody outside can drain it */
+	d9_u32 tid_offset;                  /* where glibc keeps a thread's id in its descriptor; 0 = not known */
+	bool forked;                        /* this process or one it was forked from has called fork */
+	char arena_path[96];                /* this process's own word for the file, never the header's */
+	d9_u64 writer_due;                  /* raw clock: when an event wait should see whether somebody drains */
 };
 extern struct d9_shim d9_shim;
 extern __thread struct d9_cell *d9_me __attribute__((tls_model("initial-exec")));

@@ -102,8 +102,14 @@ static bool record_span_with_stack(struct d9_cell *me, const struct d9_call *c, 
 	struct d9_ev_span *e = (struct d9_ev_span *)d9_record_begin(me, len, D9_EV_span);
 	if (!e)
 		return true; /* dropped, and counted */
-	*e = (struct d9_ev_span){ .rec = { e->rec.head, c->site, t1 }, .dur = t1 - c->t0, .object = c->object, .waker_t = waker_t,
-				  .result = result, .fd = c->fd, .waker = waker, .owner = c->owner };
+	*e = (struct d9_ev_span){.rec = {e->rec.head, c->site, t1},
+				 .dur = t1 - c->t0,
+				 .object = c->object,
+				 .waker_t = waker_t,
+				 .result = result,
+				 .fd = c->fd,
+				 .waker = waker,
+				 .owner = c->owner};
 	d9_stack_write(&plan, e + 1);
 	d9_record_commit(&e->rec, len, D9_EV_span);
 	return true;
@@ -123,8 +129,8 @@ static bool worth_a_stack(struct d9_cell *me, const struct d9_call *c, d9_u64 t1
 	return !again;
 }
 
-__attribute__((noinline)) void d9_record_long_span(struct d9_cell *me, const struct d9_call *c, d9_u64 t1, d9_i32 result,
-						    d9_u32 waker, d9_u64 waker_t, const void *fp)
+__attribute__((noinline)) void d9_record_long_span(struct d9_cell *me, const struct d9_call *c, d9_u64 t1,
+						   d9_i32 result, d9_u32 waker, d9_u64 waker_t, const void *fp)
 {
 	if (!fp || !worth_a_stack(me, c, t1) || !record_span_with_stack(me, c, t1, result, waker, waker_t, fp))
 		d9_record_span(me, c, t1, result, waker, waker_t);

@@ -42,7 +42,9 @@ static inline d9_u32 d9_site(struct d9_cell *me, d9_u32 hook, const void *ra, co
 {
 	d9_u32 depth = d9_stack_depth(me, fp), i = d9_site_hash((d9_u64)ra, hook, depth);
 	const struct d9_site *s = &d9_shim.v.sites[i];
-	if (__builtin_expect(s->ra == (d9_u64)ra && s->depth == depth && s->key == (hook | 1u << 31) && d9_load_acquire(&s->ready), 1))
+	if (__builtin_expect(s->ra == (d9_u64)ra && s->depth == depth && s->key == (hook | 1u << 31) &&
+				     d9_load_acquire(&s->ready),
+			     1))
 		return D9_SITE_FIRST + i;
 	return d9_site_new(me, hook, ra, fp, depth);
 }
@@ -50,7 +52,8 @@ static inline d9_u32 d9_site(struct d9_cell *me, d9_u32 hook, const void *ra, co
 /* The thread computed for longer than a millisecond: its CPU clock goes on record. */
 void d9_record_cpu(struct d9_cell *me, d9_u64 t);
 
-static inline void d9_in_call_set(struct d9_in_call *s, d9_u32 site, d9_i32 fd, d9_u64 t0, d9_u64 object, const void *fp)
+static inline void d9_in_call_set(struct d9_in_call *s, d9_u32 site, d9_i32 fd, d9_u64 t0, d9_u64 object,
+				  const void *fp)
 {
 	d9_store_relaxed(&s->site, 0);
 	d9_compiler_barrier();
@@ -77,8 +80,8 @@ static inline bool d9_in_call_stale(const struct d9_cell *me, const struct d9_in
 }
 
 /* bit: the family's bit of the control word.  Sets c->site to 0 if this call is not to be recorded. */
-static inline __attribute__((always_inline)) void d9_call_begin(struct d9_call *c, d9_u32 hook, d9_u64 bit, d9_u64 object,
-								d9_i32 fd, const void *ra, const void *fp)
+static inline __attribute__((always_inline)) void
+d9_call_begin(struct d9_call *c, d9_u32 hook, d9_u64 bit, d9_u64 object, d9_i32 fd, const void *ra, const void *fp)
 {
 	c->site = 0;
 	if (__builtin_expect(!(d9_load_relaxed(d9_shim.mask) & bit), 0))
@@ -115,8 +118,8 @@ static inline void d9_call_owner(struct d9_call *c, d9_u32 owner)
  * Records a call that ended at t1.  Out of line: with its stack if it is worth one, and with the CPU clock if it was long.
  * fp: NULL for an event wait, whose place is its site and whose stack would only ever be the same.
  */
-void d9_record_long_span(struct d9_cell *me, const struct d9_call *c, d9_u64 t1, d9_i32 result, d9_u32 waker, d9_u64 waker_t,
-			 const void *fp);
+void d9_record_long_span(struct d9_cell *me, const struct d9_call *c, d9_u64 t1, d9_i32 result, d9_u32 waker,
+			 d9_u64 waker_t, const void *fp);
 /* Counts a call too short to be recorded. */
 void d9_count_call(struct d9_cell *me, d9_u32 hook, d9_u64 dur, bool failed);
 

@@ -7,12 +7,13 @@
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 
-struct d9_clock d9_clock = { .kind = D9_CLOCK_MONOTONIC };
+struct d9_clock d9_clock = {.kind = D9_CLOCK_MONOTONIC};
 
 static bool kernel_uses_tsc(void)
 {
 	char name[8] = "";
-	long fd = d9_sys3(SYS_open, (long)"/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC, 0);
+	long fd = d9_sys3(SYS_open, (long)"/sys/devices/system/clocksource/clocksource0/current_clocksource",
+			  O_RDONLY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return false; /* no /sys (chroot, container): the slower clock is always right */
 	long n = d9_sys3(SYS_read, fd, (long)name, sizeof(name) - 1);
@@ -71,7 +72,7 @@ void d9_clock_start(void)
 
 static d9_u64 gettime(clockid_t id)
 {
-	struct timespec t = { 0 };
+	struct timespec t = {0};
 	if (!d9_clock.vdso_gettime || d9_clock.vdso_gettime(id, &t))
 		(void)d9_sys2(SYS_clock_gettime, id, (long)&t);
 	return (d9_u64)t.tv_sec * 1000000000u + (d9_u64)t.tv_nsec;
@@ -82,14 +83,15 @@ d9_u64 d9_clock_slow(void) { return gettime(CLOCK_MONOTONIC); }
 /* The tightest of a few readings: an interruption between two of them widens the bracket, and shows. */
 void d9_clock_pair(d9_u32 kind, struct d9_clock_pair *ret)
 {
-	struct d9_clock_pair best = { .width = D9_NOT_KNOWN };
+	struct d9_clock_pair best = {.width = D9_NOT_KNOWN};
 	for (int i = 0; i < 5; i++) {
 		d9_u64 m0 = gettime(CLOCK_MONOTONIC);
 		d9_u64 tsc = kind == D9_CLOCK_TSC ? d9_tsc() : m0;
 		d9_u64 m1 = gettime(CLOCK_MONOTONIC);
 		d9_u64 real = gettime(CLOCK_REALTIME), boot = gettime(CLOCK_BOOTTIME);
 		if (m1 - m0 < best.width)
-			best = (struct d9_clock_pair){ tsc, kind == D9_CLOCK_TSC ? m0 + (m1 - m0) / 2 : m0, real, boot, m1 - m0 };
+			best = (struct d9_clock_pair){tsc, kind == D9_CLOCK_TSC ? m0 + (m1 - m0) / 2 : m0, real, boot,
+						      m1 - m0};
 	}
 	*ret = best;
 }

@@ -13,7 +13,7 @@
 
 struct d9_clock {
 	int (*vdso_gettime)(clockid_t, struct timespec *); /* NULL: the system call */
-	d9_u32 kind; /* enum d9_clock_kind */
+	d9_u32 kind;                                       /* enum d9_clock_kind */
 };
 extern struct d9_clock d9_clock;
 
@@ -37,7 +37,7 @@ static inline d9_u64 d9_now(void)
 /* CLOCK_MONOTONIC ns, by system call: for slow paths. */
 static inline d9_u64 d9_mono_ns(void)
 {
-	struct timespec t = { 0 };
+	struct timespec t = {0};
 	(void)d9_sys2(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&t);
 	return (d9_u64)t.tv_sec * 1000000000u + (d9_u64)t.tv_nsec;
 }

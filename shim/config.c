@@ -21,14 +21,14 @@ struct opt {
 
 static const struct opt opts[] = {
 #define D9_OPT_NUMBER(name, field, def, min, max, unit, doc) \
-	{ #name, NUMBER, offsetof(struct d9_config, field), 8, def, min, max, NULL, NULL },
+	{#name, NUMBER, offsetof(struct d9_config, field), 8, def, min, max, NULL, NULL},
 #define D9_OPT_CHOICE(name, field, def, word, words, doc) \
-	{ #name, CHOICE, offsetof(struct d9_config, field), 8, def, 0, 0, words, NULL },
+	{#name, CHOICE, offsetof(struct d9_config, field), 8, def, 0, 0, words, NULL},
 #define D9_OPT_TEXT(name, field, def, bytes, doc) \
-	{ #name, TEXT, offsetof(struct d9_config, field), bytes, 0, 0, 0, NULL, def },
+	{#name, TEXT, offsetof(struct d9_config, field), bytes, 0, 0, 0, NULL, def},
 #define D9_OPT_FAMILIES(name, field, doc) \
-	{ #name, FAMILIES, offsetof(struct d9_config, field), 8, D9_MASK_ALL, 0, 0, NULL, NULL },
-#define D9_OPT_UNBUILT(name, doc) { #name, UNBUILT, 0, 0, 0, 0, 0, NULL, NULL },
+	{#name, FAMILIES, offsetof(struct d9_config, field), 8, D9_MASK_ALL, 0, 0, NULL, NULL},
+#define D9_OPT_UNBUILT(name, doc) {#name, UNBUILT, 0, 0, 0, 0, 0, NULL, NULL},
 #include "options.def"
 #undef D9_OPT_NUMBER
 #undef D9_OPT_CHOICE
@@ -39,11 +39,11 @@ static const struct opt opts[] = {
 #define N_OPTS (sizeof(opts) / sizeof(*opts))
 
 const struct d9_option d9_options[] = {
-#define D9_OPT_NUMBER(name, field, def, min, max, unit, doc) { #name, "number", #def, #min ".." #max " " unit, doc, 1 },
-#define D9_OPT_CHOICE(name, field, def, word, words, doc) { #name, "choice", word, words, doc, 1 },
-#define D9_OPT_TEXT(name, field, def, bytes, doc) { #name, "text", def, "", doc, 1 },
-#define D9_OPT_FAMILIES(name, field, doc) { #name, "families", "all", "all, or a list of families", doc, 1 },
-#define D9_OPT_UNBUILT(name, doc) { #name, "unbuilt", "", "", doc, 0 },
+#define D9_OPT_NUMBER(name, field, def, min, max, unit, doc) {#name, "number", #def, #min ".." #max " " unit, doc, 1},
+#define D9_OPT_CHOICE(name, field, def, word, words, doc) {#name, "choice", word, words, doc, 1},
+#define D9_OPT_TEXT(name, field, def, bytes, doc) {#name, "text", def, "", doc, 1},
+#define D9_OPT_FAMILIES(name, field, doc) {#name, "families", "all", "all, or a list of families", doc, 1},
+#define D9_OPT_UNBUILT(name, doc) {#name, "unbuilt", "", "", doc, 0},
 #include "options.def"
 #undef D9_OPT_NUMBER
 #undef D9_OPT_CHOICE
@@ -62,7 +62,7 @@ static const char *const families[] = {
 /* One line: what cannot be used, and what is used instead. */
 static void warn(struct d9_config *c, const char *name, const char *value, const char *why)
 {
-	struct d9_text t = { c->warnings, strlen(c->warnings), sizeof(c->warnings) };
+	struct d9_text t = {c->warnings, strlen(c->warnings), sizeof(c->warnings)};
 	d9_text_str(&t, name);
 	d9_text_str(&t, "=");
 	for (unsigned i = 0; value[i] && i < 80; i++)
@@ -173,7 +173,8 @@ static int set_families(struct d9_config *c, const struct opt *o, const char *va
 		if (!minus && len == 3 && !memcmp(w, "all", 3))
 			mask = D9_MASK_ALL;
 		else if (bit < 0) {
-			warn(c, o->name, value, "names a family that does not exist (d9 schema --hooks lists them); using all");
+			warn(c, o->name, value,
+			     "names a family that does not exist (d9 schema --hooks lists them); using all");
 			return -EINVAL;
 		} else if (minus)
 			mask &= ~(1ull << bit);
@@ -214,11 +215,16 @@ static const struct opt *find(const char *name, size_t n)
 static int set(struct d9_config *c, const struct opt *o, const char *value)
 {
 	switch (o->type) {
-	case NUMBER: return set_number(c, o, value);
-	case CHOICE: return set_choice(c, o, value);
-	case TEXT: return set_text(c, o, value);
-	case FAMILIES: return set_families(c, o, value);
-	case UNBUILT: break;
+	case NUMBER:
+		return set_number(c, o, value);
+	case CHOICE:
+		return set_choice(c, o, value);
+	case TEXT:
+		return set_text(c, o, value);
+	case FAMILIES:
+		return set_families(c, o, value);
+	case UNBUILT:
+		break;
 	}
 	warn(c, o->name, value, "not built in this version; ignored");
 	return -ENOSYS;
@@ -232,7 +238,8 @@ int d9_config_set(struct d9_config *c, const char *name, const char *value)
 		return -ENOENT;
 	}
 	int r = set(c, o, value);
-	if (!r && (o->offset == offsetof(struct d9_config, total_mb) || o->offset == offsetof(struct d9_config, segment_mb)))
+	if (!r &&
+	    (o->offset == offsetof(struct d9_config, total_mb) || o->offset == offsetof(struct d9_config, segment_mb)))
 		return check_pair(c);
 	return r;
 }

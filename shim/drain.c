@@ -16,9 +16,9 @@ size_t d9_drain_bytes(void) { return sizeof(struct d9_drain) + d9_segw_bytes(); 
 
 bool d9_drain_check(const struct d9_arena_header *h, d9_u64 bytes)
 {
-	return bytes >= D9_HEADER_BYTES && h->magic == D9_ARENA_MAGIC && h->version == D9_ARENA_VERSION && h->n_chunks > 0 &&
-	       h->n_chunks <= (1u << 24) && d9_arena_bytes(h->n_chunks) == bytes && h->clock_kind <= D9_CLOCK_MONOTONIC &&
-	       h->clock_shift < 32;
+	return bytes >= D9_HEADER_BYTES && h->magic == D9_ARENA_MAGIC && h->version == D9_ARENA_VERSION &&
+	       h->n_chunks > 0 && h->n_chunks <= (1u << 24) && d9_arena_bytes(h->n_chunks) == bytes &&
+	       h->clock_kind <= D9_CLOCK_MONOTONIC && h->clock_shift < 32;
 }
 
 struct d9_drain *d9_drain_init(void *mem, void *arena, d9_u32 n_chunks, const struct d9_drain_options *o)
@@ -126,7 +126,8 @@ static void seen_time(struct d9_drain *d, d9_u32 slot, d9_u64 t)
  * What came after the pass began is left to the next one: a thread that goes on meanwhile would have its next chunk taken and
  * the rest of this one not, and the two could end up in two segments of which the budget takes the wrong one first.
  */
-static int take_records(struct d9_drain *d, d9_u32 i, d9_u32 thread, d9_u32 serial, bool dead, d9_u32 *off, bool *ret_end)
+static int take_records(struct d9_drain *d, d9_u32 i, d9_u32 thread, d9_u32 serial, bool dead, d9_u32 *off,
+			bool *ret_end)
 {
 	struct d9_chunk *c = &d->v.chunks[i];
 	*ret_end = false;
@@ -164,7 +165,8 @@ static int take_chunk(struct d9_drain *d, d9_u32 i)
 	if (state != D9_CHUNK_ACTIVE && state != D9_CHUNK_FULL && state != D9_CHUNK_DRAINING)
 		return 0;
 	d9_u32 thread = d9_load_acquire(&d->v.chunks[i].thread), serial = d->v.chunks[i].serial;
-	if (thread == D9_THREAD_NONE || D9_THREAD_SLOT(thread) != D9_CHUNK_OWNER(word) || D9_THREAD_SLOT(thread) >= D9_N_THREADS)
+	if (thread == D9_THREAD_NONE || D9_THREAD_SLOT(thread) != D9_CHUNK_OWNER(word) ||
+	    D9_THREAD_SLOT(thread) >= D9_N_THREADS)
 		return 0; /* just claimed */
 	bool dead = d->o.sink || d9_live_slot_dead(d, D9_THREAD_SLOT(thread)), end;
 	d9_u32 was = d9_load_relaxed(&e->drained);
@@ -183,7 +185,7 @@ static int take_chunk(struct d9_drain *d, d9_u32 i)
 		return r;
 	bool done = end && (state != D9_CHUNK_ACTIVE || dead);
 	if (off != was || done)
-		d->taken[d->n_taken++] = (struct d9_taken){ i, off, done };
+		d->taken[d->n_taken++] = (struct d9_taken){i, off, done};
 	return 0;
 }
 
@@ -207,7 +209,7 @@ static int tell_switches(struct d9_drain *d)
 		d->switches_told = next - D9_N_SWITCHES; /* more in one pass than the ring holds: the oldest are lost */
 	for (; d->switches_told != next; d->switches_told++) {
 		const struct d9_switch *s = &h->switches[d->switches_told % D9_N_SWITCHES];
-		struct d9_ev_control e = { { D9_REC_HEAD(sizeof(e), D9_EV_control) | D9_COMMITTED, 0, s->t }, s->mask };
+		struct d9_ev_control e = {{D9_REC_HEAD(sizeof(e), D9_EV_control) | D9_COMMITTED, 0, s->t}, s->mask};
 		int r = d9_drain_add(d, D9_THREAD_NONE, 0, 0, 0, &e.rec);
 		if (r)
 			return r;
@@ -253,11 +255,12 @@ static int pass(struct d9_drain *d, unsigned flags, d9_u64 mono)
 	int r;
 	if (!d->open && (r = d9_drain_open_segment(d)))
 		return r;
-	if ((r = d9_define_changed(d)) || (r = tell_switches(d)) || (r = take_chunks(d)) || (r = copy_time(d)) || (r = d9_live_gaps(d)) ||
-	    (r = d9_live_ends(d, flags & D9_PASS_FINAL)) || (r = d9_live_cpu(d)))
+	if ((r = d9_define_changed(d)) || (r = tell_switches(d)) || (r = take_chunks(d)) || (r = copy_time(d)) ||
+	    (r = d9_live_gaps(d)) || (r = d9_live_ends(d, flags & D9_PASS_FINAL)) || (r = d9_live_cpu(d)))
 		return r;
 	if (flags & D9_PASS_FINAL || roll_due(d, mono)) {
-		if ((r = summarize(d)) || (r = d9_define_clock(d)) || (r = d9_drain_flush(d)) || (r = d9_drain_end_segment(d)))
+		if ((r = summarize(d)) || (r = d9_define_clock(d)) || (r = d9_drain_flush(d)) ||
+		    (r = d9_drain_end_segment(d)))
 			return r;
 		d9_drain_evict(d);
 	} else if ((r = d9_drain_flush(d)))
@@ -275,7 +278,8 @@ int d9_drain_pass(struct d9_drain *d, unsigned flags)
 	if (!(flags & D9_PASS_FINAL) && d->retry_mono > mono)
 		return 0;
 	d9_u32 flush = d9_load_acquire(&d->v.h->flush_asked);
-	d->t_pass = flags & D9_PASS_FINAL ? ~0ull : d9_drain_now(d); /* after the order: it means all that came before it */
+	d->t_pass =
+		flags & D9_PASS_FINAL ? ~0ull : d9_drain_now(d); /* after the order: it means all that came before it */
 	if (!d->o.sink && (flags & D9_PASS_FINAL || mono - d->live_mono > 1000000000u)) {
 		d->live_mono = mono;
 		d9_live_check(d);
@@ -298,7 +302,7 @@ void d9_drain_wait(struct d9_drain *d, unsigned ms)
 	d9_u32 seen = d9_load_acquire(&d->v.h->drain_wake);
 	if (d9_load_relaxed(&d->v.h->flush_asked) != d9_load_relaxed(&d->v.h->flush_done))
 		return;
-	struct timespec t = { ms / 1000, (long)(ms % 1000) * 1000000 };
+	struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
 	(void)d9_sys6(SYS_futex, (long)&d->v.h->drain_wake, FUTEX_WAIT, seen, (long)&t, 0, 0);
 }
 
@@ -311,18 +315,25 @@ void d9_drain_close(struct d9_drain *d)
 	d->fd = d->o.dirfd = -1;
 }
 
-int d9_drain_snapshot(void *arena_private_copy, size_t n, d9_u32 (*drained)(void *ctx, d9_u32 thread, d9_u32 serial), void *ctx,
-		      d9_segw_sink *sink, void *sink_ctx)
+int d9_drain_snapshot(void *arena_private_copy, size_t n, d9_u32 (*drained)(void *ctx, d9_u32 thread, d9_u32 serial),
+		      void *ctx, d9_segw_sink *sink, void *sink_ctx)
 {
 	const struct d9_arena_header *h = arena_private_copy;
 	if (n < D9_HEADER_BYTES || !d9_drain_check(h, n))
 		return -EBADMSG;
 	size_t bytes = d9_drain_bytes();
-	long mem = d9_sys6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	long mem = d9_sys6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (mem < 0 && mem > -4096)
 		return (int)mem;
-	struct d9_drain_options o = { .kind = D9_LEASE_NONE, .dirfd = -1, .lease_fd = -1, .same_pids = true, .sink = sink,
-				      .sink_ctx = sink_ctx, .drained = drained, .drained_ctx = ctx };
+	struct d9_drain_options o = {.kind = D9_LEASE_NONE,
+				     .dirfd = -1,
+				     .lease_fd = -1,
+				     .same_pids = true,
+				     .sink = sink,
+				     .sink_ctx = sink_ctx,
+				     .drained = drained,
+				     .drained_ctx = ctx};
 	struct d9_drain *d = d9_drain_init((void *)mem, arena_private_copy, h->n_chunks, &o);
 	int r = d9_drain_pass(d, D9_PASS_FINAL);
 	d9_drain_close(d);

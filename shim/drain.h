@@ -23,15 +23,16 @@ size_t d9_drain_bytes(void);
 typedef bool d9_drain_back_fn(const void *p, d9_u64 n);
 
 struct d9_drain_options {
-	d9_u32 kind;     /* enum d9_lease_kind: who drains */
-	int dirfd;       /* the process folder, or -1: opened by the header's path when needed (host only) */
-	int lease_fd;    /* the arena's file, locked by the caller; -1 = anonymous memory or a copy */
-	bool same_pids;  /* pids in the arena mean the same here */
+	d9_u32 kind;        /* enum d9_lease_kind: who drains */
+	int dirfd;          /* the process folder, or -1: opened by the header's path when needed (host only) */
+	int lease_fd;       /* the arena's file, locked by the caller; -1 = anonymous memory or a copy */
+	bool same_pids;     /* pids in the arena mean the same here */
 	d9_segw_sink *sink; /* instead of files (copy); then dirfd is not used */
 	void *sink_ctx;
 	d9_drain_back_fn *back;
 	const char *path; /* the arena's file: a process that no longer maps it has exec'd; NULL = not known */
-	d9_u32 (*drained)(void *ctx, d9_u32 thread, d9_u32 serial); /* bytes of a chunk that are in segments already; may be NULL */
+	d9_u32 (*drained)(void *ctx, d9_u32 thread,
+			  d9_u32 serial); /* bytes of a chunk that are in segments already; may be NULL */
 	void *drained_ctx;
 };
 
@@ -65,7 +66,7 @@ void d9_drain_close(struct d9_drain *d);
  * Drains a private copy of an arena into one segment handed to `sink`: for reading commands.  The copy is changed.
  * 0 or -errno (-EBADMSG: no arena).
  */
-int d9_drain_snapshot(void *arena_private_copy, size_t n, d9_u32 (*drained)(void *ctx, d9_u32 thread, d9_u32 serial), void *ctx,
-		      d9_segw_sink *sink, void *sink_ctx);
+int d9_drain_snapshot(void *arena_private_copy, size_t n, d9_u32 (*drained)(void *ctx, d9_u32 thread, d9_u32 serial),
+		      void *ctx, d9_segw_sink *sink, void *sink_ctx);
 
 #endif

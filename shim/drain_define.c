@@ -13,10 +13,10 @@
 #define HEAD(type, bytes) (D9_REC_HEAD(bytes, D9_EV_##type) | D9_COMMITTED)
 
 /* A META record with room for its tail. */
-#define META(type, tail_bytes) \
-	struct { \
-		struct d9_ev_##type e; \
-		struct d9_tail tail; \
+#define META(type, tail_bytes)                       \
+	struct {                                     \
+		struct d9_ev_##type e;               \
+		struct d9_tail tail;                 \
 		_Alignas(8) d9_u8 bytes[tail_bytes]; \
 	}
 
@@ -26,7 +26,7 @@ static int add_meta(struct d9_drain *d, struct d9_rec *rec, d9_u32 id, d9_u32 fi
 	struct d9_tail *tail = (struct d9_tail *)((d9_u8 *)rec + fixed);
 	d9_u32 padded = (n + 7) & ~7u;
 	memset((d9_u8 *)(tail + 1) + n, 0, padded - n);
-	*tail = (struct d9_tail){ D9_TAIL_WORD(kind, n), 0 };
+	*tail = (struct d9_tail){D9_TAIL_WORD(kind, n), 0};
 	rec->head = D9_REC_HEAD(fixed + 8 + padded, id) | D9_COMMITTED;
 	return d9_drain_add(d, D9_THREAD_NONE, 0, 0, 0, rec);
 }
@@ -34,7 +34,7 @@ static int add_meta(struct d9_drain *d, struct d9_rec *rec, d9_u32 id, d9_u32 fi
 
 static int define_info(struct d9_drain *d, const char *key, const char *value)
 {
-	META(info, 512) m = { 0 };
+	META(info, 512) m = {0};
 	struct d9_text t = d9_text_in((char *)m.bytes, sizeof(m.bytes));
 	d9_text_str(&t, key);
 	d9_text_char(&t, '=');
@@ -100,7 +100,7 @@ static int define_hooks(struct d9_drain *d)
 		const struct d9_hook_entry *h = &d->v.hooks[i];
 		if (!h->name[0])
 			continue;
-		META(hook, 64) m = { .e = { .id = i, .flags = h->flags } };
+		META(hook, 64) m = {.e = {.id = i, .flags = h->flags}};
 		struct d9_text t = d9_text_in((char *)m.bytes, sizeof(m.bytes));
 		for (size_t k = 0; k < sizeof(h->family) && h->family[k]; k++)
 			d9_text_char(&t, h->family[k]);
@@ -116,7 +116,7 @@ static int define_hooks(struct d9_drain *d)
 
 static int define_pair(struct d9_drain *d, const struct d9_clock_pair *p)
 {
-	struct d9_ev_clock e = { { HEAD(clock, sizeof(e)), 0, p->tsc }, p->tsc, p->mono, p->real, p->boot, p->width };
+	struct d9_ev_clock e = {{HEAD(clock, sizeof(e)), 0, p->tsc}, p->tsc, p->mono, p->real, p->boot, p->width};
 	return d9_drain_add(d, D9_THREAD_NONE, 0, 0, 0, &e.rec);
 }
 
@@ -160,8 +160,15 @@ static int define_proc(struct d9_drain *d, d9_u32 i)
 	if (d->proc_defined[i] || !d9_load_acquire(&p->state))
 		return 0;
 	struct d9_ev_proc *e = (struct d9_ev_proc *)d->meta;
-	*e = (struct d9_ev_proc){ .generation = p->generation, .start = p->start, .born = p->born_tsc, .id = i, .parent = p->parent,
-				  .pid = p->pid, .ppid = p->ppid, .uid = p->uid, .flags = p->flags };
+	*e = (struct d9_ev_proc){.generation = p->generation,
+				 .start = p->start,
+				 .born = p->born_tsc,
+				 .id = i,
+				 .parent = p->parent,
+				 .pid = p->pid,
+				 .ppid = p->ppid,
+				 .uid = p->uid,
+				 .flags = p->flags};
 	char *text = (char *)(e + 1) + sizeof(struct d9_tail);
 	d9_u32 n = D9_CHUNK_RECORDS - (d9_u32)sizeof(*e) - 16;
 	memcpy(text, h->exe_args, n);
@@ -179,8 +186,14 @@ static int define_module(struct d9_drain *d, d9_u32 i)
 	d9_u8 want = t->until_tsc ? 2 : 1;
 	if (d->module_defined[i] == want)
 		return 0;
-	META(module, 400) m = { .e = { .start = t->start, .end = t->end, .offset = t->offset, .from = t->from_tsc, .until = t->until_tsc,
-				       .id = i, .proc = t->proc } };
+	META(module, 400)
+	m = {.e = {.start = t->start,
+		   .end = t->end,
+		   .offset = t->offset,
+		   .from = t->from_tsc,
+		   .until = t->until_tsc,
+		   .id = i,
+		   .proc = t->proc}};
 	struct d9_text text = d9_text_in((char *)m.bytes, sizeof(m.bytes));
 	for (int k = 0; k < t->build_id_bytes && k < (int)sizeof(t->build_id); k++)
 		d9_text_hex(&text, t->build_id[k], 2);
@@ -196,7 +209,7 @@ static int define_type(struct d9_drain *d, d9_u32 i)
 	const struct d9_type_entry *t = &d->v.types[i];
 	if (d->type_defined[i] || !d9_load_acquire(&t->ready))
 		return 0;
-	META(custom_type, sizeof(t->text)) m = { .e = { .id = i } };
+	META(custom_type, sizeof(t->text)) m = {.e = {.id = i}};
 	d9_u32 n = t->bytes < sizeof(t->text) ? t->bytes : sizeof(t->text);
 	memcpy(m.bytes, t->text, n);
 	d->type_defined[i] = 1;
@@ -241,7 +254,13 @@ static int define_thread(struct d9_drain *d, d9_u32 id)
 		return 0;
 	if ((d9_u32)d->thread_defined[slot] != id + 1)
 		refresh_name(d, s);
-	META(thread, 16) m = { .e = { .rec = { .t = d9_drain_now(d) }, .born = s->born_tsc, .id = id, .proc = s->proc, .tid = s->tid, .role = s->role } };
+	META(thread, 16)
+	m = {.e = {.rec = {.t = d9_drain_now(d)},
+		   .born = s->born_tsc,
+		   .id = id,
+		   .proc = s->proc,
+		   .tid = s->tid,
+		   .role = s->role}};
 	if (s->use != D9_THREAD_USE(id))
 		return 0; /* reused: its records were all drained before, this one is not believable */
 	memcpy(m.bytes, s->comm, sizeof(s->comm));
@@ -277,7 +296,8 @@ static int define_site(struct d9_drain *d, d9_u32 i)
 	if (d->site_defined[i] || !d9_load_acquire(&s->ready))
 		return 0;
 	struct d9_ev_site *e = (struct d9_ev_site *)d->meta;
-	*e = (struct d9_ev_site){ .ra = s->ra, .id = D9_SITE_FIRST + i, .hook = s->key & 0x7fffffffu, .depth = s->depth, .proc = s->proc };
+	*e = (struct d9_ev_site){
+		.ra = s->ra, .id = D9_SITE_FIRST + i, .hook = s->key & 0x7fffffffu, .depth = s->depth, .proc = s->proc};
 	d9_u32 n = 0, room = D9_CHUNK_RECORDS - (d9_u32)sizeof(*e) - 16;
 	d9_u32 kind = site_stack(d, s, (d9_u8 *)(e + 1) + sizeof(struct d9_tail), room, &n);
 	d->site_defined[i] = 1;

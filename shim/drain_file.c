@@ -57,7 +57,9 @@ void d9_drain_failed(struct d9_drain *d, int r, const char *what)
 	d9_text_str(&t, d->file[0] ? d->file : "a segment");
 	h->error_errno = (d9_u32)-r;
 	h->error_mono = d9_mono_ns();
-	d9_store_release(&h->error_code, r == -ENOSPC || r == -EDQUOT ? D9_ERR_SPACE : r == -EFBIG ? D9_ERR_LIMIT : D9_ERR_DIR);
+	d9_store_release(&h->error_code, r == -ENOSPC || r == -EDQUOT ? D9_ERR_SPACE
+					 : r == -EFBIG                ? D9_ERR_LIMIT
+								      : D9_ERR_DIR);
 	d->retry_ms = d->retry_ms ? d->retry_ms * 2 : RETRY_FIRST_MS;
 	if (d->retry_ms > RETRY_MAX_MS)
 		d->retry_ms = RETRY_MAX_MS;
@@ -75,7 +77,8 @@ static int open_folder(struct d9_drain *d)
 		return 0;
 	const char *dir = d->v.h->dir;
 	long fd = d9_sys3(SYS_open, (long)dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	if (fd == -ENOENT && !d9_sys2(SYS_mkdir, (long)dir, 0700)) /* removed under us: what is recorded from here on is worth a new one */
+	if (fd == -ENOENT && !d9_sys2(SYS_mkdir, (long)dir,
+				      0700)) /* removed under us: what is recorded from here on is worth a new one */
 		fd = d9_sys3(SYS_open, (long)dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (fd < 0)
 		return (int)fd;
@@ -90,7 +93,8 @@ static int open_file(struct d9_drain *d)
 		return r;
 	for (;;) {
 		segment_name(++d->sequence, d->file, sizeof(d->file));
-		long fd = d9_sys4(SYS_openat, d->o.dirfd, (long)d->file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		long fd = d9_sys4(SYS_openat, d->o.dirfd, (long)d->file,
+				  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 		if (fd == -EEXIST && d->sequence < 999999)
 			continue; /* an earlier holder of the lease wrote it */
 		if (fd < 0) {
@@ -112,10 +116,10 @@ int d9_drain_open_segment(struct d9_drain *d)
 			return r;
 		}
 	}
-	struct d9_seg_header ident = { .family = { h->family[0], h->family[1] },
-				       .sequence = d->sequence,
-				       .clock = D9_CLOCK_WORD(h->clock_kind, h->clock_shift),
-				       .created_real = 0 };
+	struct d9_seg_header ident = {.family = {h->family[0], h->family[1]},
+				      .sequence = d->sequence,
+				      .clock = D9_CLOCK_WORD(h->clock_kind, h->clock_shift),
+				      .created_real = 0};
 	struct d9_clock_pair now;
 	d9_clock_pair(h->clock_kind, &now);
 	ident.created_real = now.real;
@@ -125,7 +129,8 @@ int d9_drain_open_segment(struct d9_drain *d)
 	memset(d->proc_defined, 0, sizeof(d->proc_defined));
 	memset(d->module_defined, 0, sizeof(d->module_defined));
 	memset(d->type_defined, 0, sizeof(d->type_defined));
-	int r = d->o.sink ? d9_segw_begin(d->w, &ident, d->o.sink, d->o.sink_ctx) : d9_segw_begin(d->w, &ident, write_all, d);
+	int r = d->o.sink ? d9_segw_begin(d->w, &ident, d->o.sink, d->o.sink_ctx)
+			  : d9_segw_begin(d->w, &ident, write_all, d);
 	if (!r) {
 		d->open = true;
 		h->segments++;
@@ -185,7 +190,7 @@ struct entry {
 static bool measure(int dirfd, struct folder_use *ret)
 {
 	_Alignas(16) char buf[4096];
-	*ret = (struct folder_use){ 0 };
+	*ret = (struct folder_use){0};
 	long fd = d9_sys4(SYS_openat, dirfd, (long)".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return false;
@@ -194,12 +199,14 @@ static bool measure(int dirfd, struct folder_use *ret)
 			const struct entry *e = (const void *)(buf + at);
 			at += e->len;
 			struct stat st;
-			if (!segment_number(e->name) || d9_sys4(SYS_newfstatat, dirfd, (long)e->name, (long)&st, AT_SYMLINK_NOFOLLOW))
+			if (!segment_number(e->name) ||
+			    d9_sys4(SYS_newfstatat, dirfd, (long)e->name, (long)&st, AT_SYMLINK_NOFOLLOW))
 				continue;
 			ret->bytes += (d9_u64)st.st_size;
 			ret->n++;
-			if (ret->oldest[0] && (st.st_mtim.tv_sec > ret->oldest_s ||
-					       (st.st_mtim.tv_sec == ret->oldest_s && st.st_mtim.tv_nsec >= ret->oldest_ns)))
+			if (ret->oldest[0] &&
+			    (st.st_mtim.tv_sec > ret->oldest_s ||
+			     (st.st_mtim.tv_sec == ret->oldest_s && st.st_mtim.tv_nsec >= ret->oldest_ns)))
 				continue;
 			ret->oldest_s = st.st_mtim.tv_sec;
 			ret->oldest_ns = st.st_mtim.tv_nsec;
@@ -217,6 +224,7 @@ void d9_drain_evict(struct d9_drain *d)
 	if (d->o.sink || d->o.dirfd < 0)
 		return;
 	while (measure(d->o.dirfd, &u) && u.n > 1 && u.bytes > d->v.h->total_bytes)
-		if (d9_sys3(SYS_unlinkat, d->o.dirfd, (long)u.oldest, 0) && u.n) /* ENOENT: another drainer of the session was first */
+		if (d9_sys3(SYS_unlinkat, d->o.dirfd, (long)u.oldest, 0) &&
+		    u.n) /* ENOENT: another drainer of the session was first */
 			break;
 }

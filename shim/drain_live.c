@@ -71,10 +71,13 @@ static bool read_stat(int pid, struct stat_line *ret)
 	const char *p = strrchr(buf, ')'); /* the name may hold anything */
 	if (!p || p[1] != ' ')
 		return false;
-	*ret = (struct stat_line){ .state = p[2] };
+	*ret = (struct stat_line){.state = p[2]};
 	p += 2;
 	for (int field = 3; field <= 22; field++) {
-		d9_u64 *number = field == 4 ? &ret->parent : field == 20 ? &ret->threads : field == 22 ? &ret->start : NULL;
+		d9_u64 *number = field == 4    ? &ret->parent
+				 : field == 20 ? &ret->threads
+				 : field == 22 ? &ret->start
+					       : NULL;
 		for (const char *q = p; number && *q >= '0' && *q <= '9'; q++)
 			*number = *number * 10 + (d9_u64)(*q - '0');
 		p += strcspn(p, " ");
@@ -86,7 +89,7 @@ static bool read_stat(int pid, struct stat_line *ret)
 static void check_proc(struct d9_drain *d, d9_u32 i)
 {
 	struct d9_proc *p = &d->v.procs[i];
-	struct stat_line st = { 0 };
+	struct stat_line st = {0};
 	bool there = read_stat(p->pid, &st);
 	if (!there && d9_sys2(SYS_kill, p->pid, 0) != -ESRCH)
 		return; /* /proc is not there or hides it: not known to be gone */
@@ -172,7 +175,8 @@ d9_u64 d9_live_copy_time(struct d9_drain *d)
 	for (d9_u32 i = 0; i < n_procs(d); i++) {
 		const struct d9_proc *p = &d->v.procs[i];
 		struct stat_line st;
-		if (p->state == D9_PROC_LIVE && !p->end_said && read_stat(p->pid, &st) && st.state != 'Z' && (!p->start || p->start == st.start))
+		if (p->state == D9_PROC_LIVE && !p->end_said && read_stat(p->pid, &st) && st.state != 'Z' &&
+		    (!p->start || p->start == st.start))
 			return d->v.h->clock_kind == D9_CLOCK_TSC ? d9_tsc() : d9_mono_ns();
 		if (p->ended_tsc > t)
 			t = p->ended_tsc;
@@ -213,7 +217,7 @@ static bool read_schedstat(int pid, int tid, d9_u64 *ret_run, d9_u64 *ret_delay)
 	if (n <= 0)
 		return false;
 	buf[n] = 0;
-	d9_u64 v[2] = { 0, 0 };
+	d9_u64 v[2] = {0, 0};
 	const char *p = buf;
 	for (int i = 0; i < 2; i++, p += *p == ' ')
 		for (; *p >= '0' && *p <= '9'; p++)
@@ -231,12 +235,12 @@ int d9_live_cpu(struct d9_drain *d)
 	d9_u32 n = n_slots(d), reads = 0;
 	for (d9_u32 i = 0; i < n && reads < CPU_READS_A_PASS; i++) {
 		const struct d9_thread *s = &d->v.threads[i];
-		if (d9_load_acquire(&s->state) != D9_SLOT_LIVE || d->cpu_sampled[i] == d->thread_seen[i] || s->proc >= n_procs(d) ||
-		    !proc_live(&d->v.procs[s->proc]))
+		if (d9_load_acquire(&s->state) != D9_SLOT_LIVE || d->cpu_sampled[i] == d->thread_seen[i] ||
+		    s->proc >= n_procs(d) || !proc_live(&d->v.procs[s->proc]))
 			continue;
 		d->cpu_sampled[i] = d->thread_seen[i];
 		reads++;
-		struct d9_ev_cpu e = { .rec = { HEAD(cpu), 0, d9_drain_now(d) }, .source = 1 };
+		struct d9_ev_cpu e = {.rec = {HEAD(cpu), 0, d9_drain_now(d)}, .source = 1};
 		if (!read_schedstat(d->v.procs[s->proc].pid, s->tid, &e.run, &e.delay))
 			continue;
 		int r = d9_define_for(d, thread_id(d, i), &e.rec);
@@ -268,7 +272,10 @@ static void end_of(const struct d9_drain *d, d9_u32 i, struct d9_ev_exit *e)
 {
 	const struct d9_proc *p = &d->v.procs[i];
 	int status = d->proc_status[i] - 1;
-	e->how = p->end_said == D9_PROC_EXIT ? 1 : p->end_said == D9_PROC_UEXIT ? 2 : p->end_said == D9_PROC_EXEC ? 4 : 5;
+	e->how = p->end_said == D9_PROC_EXIT    ? 1
+		 : p->end_said == D9_PROC_UEXIT ? 2
+		 : p->end_said == D9_PROC_EXEC  ? 4
+						: 5;
 	e->code = p->exit_code;
 	if (status < 0)
 		return;
@@ -293,9 +300,12 @@ static int tell_calls(struct d9_drain *d, d9_u32 slot)
 		d9_u32 hook = d9_load_relaxed(&c->hook);
 		if (!hook || !d9_load_relaxed(&c->count))
 			continue;
-		struct d9_ev_calls e = { .rec = { HEAD(calls), 0, d9_drain_now(d) }, .count = d9_load_relaxed(&c->count),
-					 .total = d9_load_relaxed(&c->total_tsc), .max = d9_load_relaxed(&c->max_tsc), .hook = hook,
-					 .errors = d9_load_relaxed(&c->errors) };
+		struct d9_ev_calls e = {.rec = {HEAD(calls), 0, d9_drain_now(d)},
+					.count = d9_load_relaxed(&c->count),
+					.total = d9_load_relaxed(&c->total_tsc),
+					.max = d9_load_relaxed(&c->max_tsc),
+					.hook = hook,
+					.errors = d9_load_relaxed(&c->errors)};
 		int r = d9_define_for(d, thread_id(d, slot), &e.rec);
 		if (!r)
 			r = d9_drain_add(d, thread_id(d, slot), 0, 0, 0, &e.rec);
@@ -324,7 +334,8 @@ int d9_live_gaps(struct d9_drain *d)
 		d9_u32 more = (d9_u32)drops - s->drops_told;
 		if (d9_load_acquire(&s->state) == D9_SLOT_FREE || !more)
 			continue;
-		struct d9_ev_gap e = { .rec = { HEAD(gap), 0, d9_drain_now(d) }, .events = more, .since = d->drops_since[i] };
+		struct d9_ev_gap e = {
+			.rec = {HEAD(gap), 0, d9_drain_now(d)}, .events = more, .since = d->drops_since[i]};
 		int r = d9_define_for(d, thread_id(d, i), &e.rec);
 		if (!r)
 			r = d9_drain_add(d, thread_id(d, i), 0, 0, 0, &e.rec);
@@ -354,8 +365,10 @@ static int tell_in_call(struct d9_drain *d, d9_u32 slot, d9_u64 now)
 {
 	const struct d9_in_call *c = &d->v.threads[slot].call;
 	d9_u32 site = d9_load_acquire(&c->site);
-	struct d9_ev_pending e = { .rec = { HEAD(pending), site, now }, .since = d9_load_relaxed(&c->t0),
-				   .object = d9_load_relaxed(&c->object), .fd = d9_load_relaxed(&c->fd) };
+	struct d9_ev_pending e = {.rec = {HEAD(pending), site, now},
+				  .since = d9_load_relaxed(&c->t0),
+				  .object = d9_load_relaxed(&c->object),
+				  .fd = d9_load_relaxed(&c->fd)};
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	/* A sample that straddles two calls shows in the site or in the start. */
 	if (!site || d9_load_acquire(&c->site) != site || d9_load_relaxed(&c->t0) != e.since || e.since > now)
@@ -369,7 +382,9 @@ static int tell_held(struct d9_drain *d, d9_u32 slot, d9_u64 now)
 {
 	for (int i = 0; i < (int)D9_N_HELD; i++) {
 		const struct d9_held *h = &d->v.threads[slot].held[i];
-		struct d9_ev_held e = { .rec = { HEAD(held), 0, now }, .object = d9_load_acquire(&h->object), .since = d9_load_relaxed(&h->t) };
+		struct d9_ev_held e = {.rec = {HEAD(held), 0, now},
+				       .object = d9_load_acquire(&h->object),
+				       .since = d9_load_relaxed(&h->t)};
 		if (!e.object || e.since > now)
 			continue;
 		int r = d9_define_for(d, thread_id(d, slot), &e.rec);
@@ -386,7 +401,8 @@ int d9_live_pending(struct d9_drain *d)
 	for (d9_u32 i = 0; i < n_slots(d); i++) {
 		const struct d9_thread *s = &d->v.threads[i];
 		d9_u32 state = d9_load_acquire(&s->state);
-		if (state != D9_SLOT_LIVE || s->proc >= n_procs(d) || d->proc_ended[s->proc] || d->v.procs[s->proc].end_told)
+		if (state != D9_SLOT_LIVE || s->proc >= n_procs(d) || d->proc_ended[s->proc] ||
+		    d->v.procs[s->proc].end_told)
 			continue; /* a thread that ended on its own is in no call any more; what a process left was told with its end */
 		d9_u64 now = d9_drain_now(d);
 		int r = tell_in_call(d, i, now);
@@ -423,7 +439,7 @@ static int tell_end(struct d9_drain *d, d9_u32 i)
 		if (r || (r = tell_held(d, k, t)) || (r = tell_calls(d, k)))
 			return r;
 	}
-	struct d9_ev_exit e = { .rec = { HEAD(exit), 0, t } };
+	struct d9_ev_exit e = {.rec = {HEAD(exit), 0, t}};
 	end_of(d, i, &e);
 	int r = leader ? d9_define_for(d, leader - 1, &e.rec) : 0;
 	return r ? r : d9_drain_add(d, leader ? leader - 1 : D9_THREAD_NONE, 0, 0, 0, &e.rec);

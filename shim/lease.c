@@ -7,7 +7,7 @@
 
 bool d9_lease_take(int fd, struct d9_lease *l, d9_u32 kind)
 {
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = 0 /* SEEK_SET */, .l_start = 0, .l_len = 1 };
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = 0 /* SEEK_SET */, .l_start = 0, .l_len = 1};
 	if (d9_sys3(SYS_fcntl, fd, F_OFD_SETLK, (long)&lock))
 		return false;
 	d9_add_relaxed(&l->epoch, 1);

@@ -42,7 +42,8 @@ static void copy_hooks(const struct d9_hook_info *hooks, d9_u32 n)
 		struct d9_hook_entry *e = &d9_shim.v.hooks[i];
 		if (!hooks[i].name)
 			continue;
-		struct d9_text name = d9_text_in(e->name, sizeof(e->name)), family = d9_text_in(e->family, sizeof(e->family));
+		struct d9_text name = d9_text_in(e->name, sizeof(e->name)),
+			       family = d9_text_in(e->family, sizeof(e->family));
 		d9_text_str(&name, hooks[i].name);
 		d9_text_str(&family, hooks[i].family);
 		e->flags = hooks[i].flags;
@@ -52,8 +53,8 @@ static void copy_hooks(const struct d9_hook_info *hooks, d9_u32 n)
 /* For daemon() too, whose fork is libc's own. */
 static void before_fork(void) { d9_store_relaxed(&d9_shim.forked, true); }
 
-void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struct d9_shim_real *real, int argc, char **argv,
-		   char *const *envp)
+void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struct d9_shim_real *real, int argc,
+		   char **argv, char *const *envp)
 {
 	struct d9_config c;
 	d9_config_from_env(&c, envp);
@@ -88,7 +89,8 @@ static struct d9_proc *own_proc(void)
 /* A zombie has an id, but nothing mapped. */
 static bool lives(const struct d9_proc *p)
 {
-	return d9_sys2(SYS_kill, p->pid, 0) != -ESRCH && (d9_shim.anonymous || d9_maps_hold(p->pid, d9_shim.arena_path));
+	return d9_sys2(SYS_kill, p->pid, 0) != -ESRCH &&
+	       (d9_shim.anonymous || d9_maps_hold(p->pid, d9_shim.arena_path));
 }
 
 /* Does another member of the family live, who will drain at its own next wait? */
@@ -113,7 +115,8 @@ void d9_shim_end(d9_u32 how, int code)
 	p->exit_code = code;
 	p->ended_tsc = d9_now();
 	d9_store_release(&p->end_said, how);
-	if (!d9_shim.priv->nosys && !d9_writer_stop(d9_shim.v.h->exit_ms) && !d9_lease_fresh(&d9_shim.v.h->lease) && !others_alive(p))
+	if (!d9_shim.priv->nosys && !d9_writer_stop(d9_shim.v.h->exit_ms) && !d9_lease_fresh(&d9_shim.v.h->lease) &&
+	    !others_alive(p))
 		d9_writer_inline();
 	errno = saved;
 }
@@ -132,7 +135,7 @@ void d9_shim_exec(const char *path)
 		e->rec.t = d9_now();
 		e->pid = d9_shim.priv->nosys ? d9_shim.priv->pid : (d9_i32)d9_sys0(SYS_getpid);
 		e->pad = 0;
-		*tail = (struct d9_tail){ D9_TAIL_WORD(D9_TAIL_STRING, n), 0 };
+		*tail = (struct d9_tail){D9_TAIL_WORD(D9_TAIL_STRING, n), 0};
 		memset((char *)(tail + 1) + n, 0, padded - n);
 		memcpy(tail + 1, path, n);
 		d9_record_commit(&e->rec, len, D9_EV_exec);

@@ -14,8 +14,8 @@ struct d9_hook_info {
 };
 
 /* The constructor's work. hooks: by hook id. */
-void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struct d9_shim_real *real, int argc, char **argv,
-		   char *const *envp);
+void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struct d9_shim_real *real, int argc,
+		   char **argv, char *const *envp);
 
 /* Is there an arena?  False with D9_ENABLED=0, or without memory for one. */
 bool d9_recording_possible(void);

@@ -82,7 +82,7 @@ static void parse_line(char *p, struct mapping *ret)
 
 static bool read_memory(int pid, d9_u64 from, void *to, d9_u64 n)
 {
-	struct iovec l = { to, n }, r = { (void *)from, n };
+	struct iovec l = {to, n}, r = {(void *)from, n};
 	return d9_sys6(SYS_process_vm_readv, pid, (long)&l, 1, (long)&r, 1, 0) == (long)n;
 }
 
@@ -92,10 +92,12 @@ static d9_u8 find_build_id(const d9_u8 *p, d9_u64 n, d9_u8 *ret, d9_u8 max)
 	while (n >= sizeof(Elf64_Nhdr)) {
 		Elf64_Nhdr h;
 		memcpy(&h, p, sizeof(h));
-		d9_u64 name = ((d9_u64)h.n_namesz + 3) & ~3ull, desc = ((d9_u64)h.n_descsz + 3) & ~3ull, all = sizeof(h) + name + desc;
+		d9_u64 name = ((d9_u64)h.n_namesz + 3) & ~3ull, desc = ((d9_u64)h.n_descsz + 3) & ~3ull,
+		       all = sizeof(h) + name + desc;
 		if (all > n)
 			return 0;
-		if (h.n_type == NT_GNU_BUILD_ID && h.n_namesz == 4 && !memcmp(p + sizeof(h), "GNU", 4) && h.n_descsz <= max) {
+		if (h.n_type == NT_GNU_BUILD_ID && h.n_namesz == 4 && !memcmp(p + sizeof(h), "GNU", 4) &&
+		    h.n_descsz <= max) {
 			memcpy(ret, p + sizeof(h) + name, h.n_descsz);
 			return (d9_u8)h.n_descsz;
 		}
@@ -109,7 +111,8 @@ static d9_u8 find_build_id(const d9_u8 *p, d9_u64 n, d9_u8 *ret, d9_u8 max)
 static d9_u8 build_id(int pid, d9_u64 base, d9_u8 *ret, d9_u8 max)
 {
 	Elf64_Ehdr e;
-	if (!read_memory(pid, base, &e, sizeof(e)) || memcmp(e.e_ident, ELFMAG, SELFMAG) || e.e_phentsize != sizeof(Elf64_Phdr))
+	if (!read_memory(pid, base, &e, sizeof(e)) || memcmp(e.e_ident, ELFMAG, SELFMAG) ||
+	    e.e_phentsize != sizeof(Elf64_Phdr))
 		return 0;
 	d9_u64 first = ~0ull;
 	for (int i = 0; i < e.e_phnum && i < 32; i++) {
@@ -136,8 +139,8 @@ static struct d9_module *find(struct d9_view *v, d9_u32 proc, const struct mappi
 {
 	for (d9_u32 i = 0; i < n; i++) {
 		struct d9_module *t = &v->modules[i];
-		if (!d9_load_acquire(&t->ready) || t->until_tsc || t->start != m->start || t->end != m->end || t->offset != m->offset ||
-		    strncmp(t->path, m->path, sizeof(t->path) - 1))
+		if (!d9_load_acquire(&t->ready) || t->until_tsc || t->start != m->start || t->end != m->end ||
+		    t->offset != m->offset || strncmp(t->path, m->path, sizeof(t->path) - 1))
 			continue;
 		for (d9_u32 p = proc, hops = 0; p < D9_N_PROCS && hops < 64; p = v->procs[p].parent, hops++)
 			if (t->proc == p)
@@ -182,7 +185,7 @@ static int open_maps(int pid)
 
 bool d9_maps_hold(int pid, const char *path)
 {
-	struct lines l = { .fd = open_maps(pid) };
+	struct lines l = {.fd = open_maps(pid)};
 	bool found = false;
 	if (l.fd < 0)
 		return false;
@@ -260,12 +263,12 @@ bool d9_maps_held_by_others(const char *path)
 
 bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (*back)(const void *, d9_u64))
 {
-	struct lines l = { .fd = open_maps(pid) };
+	struct lines l = {.fd = open_maps(pid)};
 	if (l.fd < 0)
 		return false;
 	if (!pid)
 		pid = (int)d9_sys0(SYS_getpid);
-	d9_u8 seen[D9_N_MODULES / 8] = { 0 };
+	d9_u8 seen[D9_N_MODULES / 8] = {0};
 	d9_u32 before = d9_load_acquire(&v->h->module_next);
 	if (before > D9_N_MODULES)
 		before = D9_N_MODULES;
@@ -285,11 +288,13 @@ bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (
 		if (known)
 			seen[(known - v->modules) / 8] |= (d9_u8)(1u << ((known - v->modules) & 7));
 		else
-			add(v, proc, pid, &m, strncmp(image_path, m.path, sizeof(image_path) - 1) ? 0 : image, now, back);
+			add(v, proc, pid, &m, strncmp(image_path, m.path, sizeof(image_path) - 1) ? 0 : image, now,
+			    back);
 	}
 	(void)d9_sys1(SYS_close, l.fd);
 	for (d9_u32 i = 0; i < before; i++)
-		if (v->modules[i].proc == proc && v->modules[i].ready && !v->modules[i].until_tsc && !(seen[i / 8] >> (i & 7) & 1))
+		if (v->modules[i].proc == proc && v->modules[i].ready && !v->modules[i].until_tsc &&
+		    !(seen[i / 8] >> (i & 7) & 1))
 			v->modules[i].until_tsc = now;
 	return true;
 }

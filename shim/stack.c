@@ -7,8 +7,8 @@
 #include <sys/uio.h>
 
 #define PAGE 4096ull
-#define PROBE_PAGES 16u  /* one process_vm_readv */
-#define PROBE_CALLS 64u  /* so a stack deeper than 4 MiB below what is known has none */
+#define PROBE_PAGES 16u /* one process_vm_readv */
+#define PROBE_CALLS 64u /* so a stack deeper than 4 MiB below what is known has none */
 #define THREAD_STACK_MAX (1ull << 30)
 #define FRAMES_ENOUGH 3u /* fewer: the chain broke at once, the code keeps no frame pointers */
 
@@ -32,10 +32,11 @@ d9_u32 d9_stack_walk(d9_u64 fp, d9_u64 lo, d9_u64 hi, d9_u64 *ret, d9_u32 max)
 static bool readable(d9_u64 from, d9_u32 pages)
 {
 	char bytes[PROBE_PAGES];
-	struct iovec local = { bytes, pages }, remote[PROBE_PAGES];
+	struct iovec local = {bytes, pages}, remote[PROBE_PAGES];
 	for (d9_u32 i = 0; i < pages; i++)
-		remote[i] = (struct iovec){ (void *)(from + i * PAGE), 1 };
-	return d9_sys6(SYS_process_vm_readv, d9_sys0(SYS_getpid), (long)&local, 1, (long)remote, pages, 0) == (long)pages;
+		remote[i] = (struct iovec){(void *)(from + i * PAGE), 1};
+	return d9_sys6(SYS_process_vm_readv, d9_sys0(SYS_getpid), (long)&local, 1, (long)remote, pages, 0) ==
+	       (long)pages;
 }
 
 /* Top of the stack that this thread was born with: glibc keeps the thread's descriptor there. */

@@ -48,8 +48,8 @@ static d9_u64 memory_limit(void)
 	if (read_file("/proc/self/cgroup", groups, sizeof(groups)) <= 0)
 		return limit;
 	const char *own = strstr(groups, "0::"), *v1 = strstr(groups, ":memory:");
-	const char *files[2][3] = { { "/sys/fs/cgroup", own ? own + 3 : NULL, "/memory.max" },
-				    { "/sys/fs/cgroup/memory", v1 ? v1 + 8 : NULL, "/memory.limit_in_bytes" } };
+	const char *files[2][3] = {{"/sys/fs/cgroup", own ? own + 3 : NULL, "/memory.max"},
+				   {"/sys/fs/cgroup/memory", v1 ? v1 + 8 : NULL, "/memory.limit_in_bytes"}};
 	for (int i = 0; i < 2; i++) {
 		if (!files[i][1])
 			continue;
@@ -74,7 +74,8 @@ static d9_u32 chunks_allowed(const struct d9_config *c, const char *tmpfs)
 {
 	d9_u64 bytes = c->mem_mb << 20, limit = memory_limit() / 16;
 	struct statfs fs;
-	if (tmpfs && !d9_sys2(SYS_statfs, (long)tmpfs, (long)&fs) && (d9_u64)fs.f_bavail * (d9_u64)fs.f_bsize / 4 < bytes)
+	if (tmpfs && !d9_sys2(SYS_statfs, (long)tmpfs, (long)&fs) &&
+	    (d9_u64)fs.f_bavail * (d9_u64)fs.f_bsize / 4 < bytes)
 		bytes = (d9_u64)fs.f_bavail * (d9_u64)fs.f_bsize / 4;
 	if (limit < bytes)
 		bytes = limit;
@@ -115,11 +116,14 @@ static void *map_file(const char *path, d9_u64 bytes, long *ret_error)
 
 static bool private_memory(void)
 {
-	d9_u64 cells = (d9_u64)D9_N_THREADS * sizeof(struct d9_cell), bytes = 4096 + cells + (d9_u64)D9_N_THREADS * sizeof(struct d9_abi_frames);
-	long m = d9_sys6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	d9_u64 cells = (d9_u64)D9_N_THREADS * sizeof(struct d9_cell),
+	       bytes = 4096 + cells + (d9_u64)D9_N_THREADS * sizeof(struct d9_abi_frames);
+	long m = d9_sys6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			 -1, 0);
 	if (m < 0 && m > -4096)
 		return false;
-	if (d9_sys3(SYS_madvise, m, (long)bytes, MADV_WIPEONFORK)) { /* before 4.14 a forked child could not be told from its parent */
+	if (d9_sys3(SYS_madvise, m, (long)bytes,
+		    MADV_WIPEONFORK)) { /* before 4.14 a forked child could not be told from its parent */
 		(void)d9_sys2(SYS_munmap, m, (long)bytes);
 		return false;
 	}
@@ -212,7 +216,7 @@ static void read_identity(struct d9_arena_header *h, const char *name, int argc,
 	h->creator_pid = (d9_u32)d9_sys0(SYS_getpid);
 	h->creator_uid = (d9_u32)d9_sys0(SYS_geteuid);
 	long n = d9_sys3(SYS_readlink, (long)"/proc/self/exe", (long)h->exe_args, sizeof(h->exe_args) / 4);
-	struct d9_text t = { h->exe_args, n > 0 ? (size_t)n : 0, sizeof(h->exe_args) - 1 };
+	struct d9_text t = {h->exe_args, n > 0 ? (size_t)n : 0, sizeof(h->exe_args) - 1};
 	t.n++; /* the NUL after the path stays */
 	for (int i = 0; i < argc && argv[i] && t.n + strlen(argv[i]) + 2 < t.size; i++) {
 		d9_text_str(&t, argv[i]);
@@ -244,7 +248,10 @@ static void set_clock(struct d9_arena_header *h, const struct d9_clock_pair *fir
 	h->clock_shift = d9_clock_shift(h->tsc_hz);
 }
 
-static d9_u64 raw_of_ns(const struct d9_arena_header *h, d9_u64 ns) { return (d9_u64)((double)ns * (double)h->tsc_hz / 1e9); }
+static d9_u64 raw_of_ns(const struct d9_arena_header *h, d9_u64 ns)
+{
+	return (d9_u64)((double)ns * (double)h->tsc_hz / 1e9);
+}
 
 static void set_config(struct d9_arena_header *h, const struct d9_config *c)
 {
@@ -267,7 +274,8 @@ static void set_config(struct d9_arena_header *h, const struct d9_config *c)
 static bool random_bytes(void *p, size_t n) { return d9_sys3(SYS_getrandom, (long)p, (long)n, 0) == (long)n; }
 
 /* Maps the arena where it can be: /dev/shm, the output folder, or memory that only this family sees. */
-static void *map_arena(const struct d9_config *c, const d9_u64 family[2], d9_u32 *n_chunks, struct d9_text *path, long *ret_error)
+static void *map_arena(const struct d9_config *c, const d9_u64 family[2], d9_u32 *n_chunks, struct d9_text *path,
+		       long *ret_error)
 {
 	*n_chunks = chunks_allowed(c, "/dev/shm");
 	d9_text_str(path, "/dev/shm/d9-");
@@ -324,7 +332,8 @@ int d9_arena_open(const struct d9_config *c, const char *name, int argc, char **
 	d9_shim.last_proc = ~0u;
 	read_identity(h, c->name[0] ? c->name : name, argc, argv);
 	if (map_error)
-		error(h, D9_ERR_MEMORY, map_error, "no shared memory in ", "/dev/shm; records wait in private memory and die with the process");
+		error(h, D9_ERR_MEMORY, map_error, "no shared memory in ",
+		      "/dev/shm; records wait in private memory and die with the process");
 	make_folder(c, path[0] ? path : NULL);
 	set_clock(h, &first);
 	set_config(h, c);

@@ -7,7 +7,10 @@
 #include "clock.h"
 #include "view.h"
 
-static inline d9_u64 d9_arena_now(const struct d9_arena_header *h) { return h->clock_kind == D9_CLOCK_TSC ? d9_tsc() : d9_mono_ns(); }
+static inline d9_u64 d9_arena_now(const struct d9_arena_header *h)
+{
+	return h->clock_kind == D9_CLOCK_TSC ? d9_tsc() : d9_mono_ns();
+}
 
 /*
  * mask 0 = off.  On: the time is taken before the word is stored, off: after, so that no event of a window lies outside

@@ -16,7 +16,7 @@ struct d9_text {
 static inline struct d9_text d9_text_in(char *buf, size_t size)
 {
 	buf[0] = 0;
-	return (struct d9_text){ buf, 0, size };
+	return (struct d9_text){buf, 0, size};
 }
 static inline void d9_text_char(struct d9_text *t, char c)
 {

@@ -68,15 +68,20 @@ static bool open_own(struct own_drain *o)
 			return false;
 		}
 	}
-	long m = d9_sys6(SYS_mmap, 0, (long)d9_drain_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	long m = d9_sys6(SYS_mmap, 0, (long)d9_drain_bytes(), PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (m < 0 && m > -4096) {
 		set_error(D9_ERR_MEMORY, m, "no memory to drain with");
 		return false;
 	}
 	o->mem = (void *)m;
 	long dir = d9_sys3(SYS_open, (long)h->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	struct d9_drain_options opt = { .kind = D9_LEASE_THREAD, .dirfd = dir < 0 ? -1 : (int)dir, .lease_fd = o->fd, .same_pids = true,
-					.back = d9_back, .path = d9_shim.arena_path };
+	struct d9_drain_options opt = {.kind = D9_LEASE_THREAD,
+				       .dirfd = dir < 0 ? -1 : (int)dir,
+				       .lease_fd = o->fd,
+				       .same_pids = true,
+				       .back = d9_back,
+				       .path = d9_shim.arena_path};
 	o->d = d9_drain_init(o->mem, h, d9_shim.v.n_chunks, &opt);
 	return true;
 }
@@ -138,7 +143,7 @@ static bool wait_while(struct d9_private *pr, d9_u32 s, d9_u64 end)
 	d9_u64 now = d9_mono_ns();
 	if (now >= end)
 		return false;
-	struct timespec t = { (long)((end - now) / 1000000000u), (long)((end - now) % 1000000000u) };
+	struct timespec t = {(long)((end - now) / 1000000000u), (long)((end - now) % 1000000000u)};
 	(void)d9_sys6(SYS_futex, (long)&pr->writer_state, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, s, (long)&t, 0, 0);
 	return true;
 }
@@ -151,7 +156,8 @@ static void *run(void *arg)
 	long r = d9_sys3(SYS_close_range, 0, ~0u, D9_CLOSE_RANGE_UNSHARE);
 	(void)d9_sys3(SYS_prctl, 15 /* PR_SET_NAME */, (long)"d9-drain", 0);
 	if (r)
-		set_error(D9_ERR_THREAD, r, "this kernel has no close_range(CLOSE_RANGE_UNSHARE): drained at exit, or by d9 run");
+		set_error(D9_ERR_THREAD, r,
+			  "this kernel has no close_range(CLOSE_RANGE_UNSHARE): drained at exit, or by d9 run");
 	else if (open_own(&own)) {
 		d9_u32 starting = STARTING;
 		(void)d9_cas_acq_rel(&pr->writer_state, &starting, RUNNING);
@@ -176,7 +182,8 @@ static int start(void)
 	pthread_attr_t a;
 	pthread_t t;
 	d9_u64 block = all_signals(), old = 0;
-	if (!real.pthread_create || !real.pthread_attr_init || !real.pthread_attr_setdetachstate || real.pthread_attr_init(&a))
+	if (!real.pthread_create || !real.pthread_attr_init || !real.pthread_attr_setdetachstate ||
+	    real.pthread_attr_init(&a))
 		return EAGAIN;
 	(void)real.pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
 	if (real.pthread_attr_setstacksize)
@@ -241,8 +248,11 @@ void d9_writer_inline(void)
 	d9_u64 block = all_signals(), old = 0;
 	if (d9_shim.priv->nosys)
 		return;
-	(void)d9_sys1(SYS_unshare, CLONE_FILES); /* this thread ends the process: a table of its own harms nobody, and fd numbers stay */
-	(void)d9_sys4(SYS_rt_sigprocmask, 2, (long)&block, (long)&old, 8); /* SIGXFSZ would kill before the last segment is out */
+	(void)d9_sys1(
+		SYS_unshare,
+		CLONE_FILES); /* this thread ends the process: a table of its own harms nobody, and fd numbers stay */
+	(void)d9_sys4(SYS_rt_sigprocmask, 2, (long)&block, (long)&old,
+		      8); /* SIGXFSZ would kill before the last segment is out */
 	if (open_own(&own)) {
 		close_own(&own, d9_drain_pass(own.d, D9_PASS_FINAL) >= 0);
 		adopt_others();

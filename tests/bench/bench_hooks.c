@@ -78,8 +78,14 @@ static void do_mutex(bool real)
 	(real ? real_unlock : pthread_mutex_unlock)(&mutex);
 }
 static void do_getppid(bool real) { (void)(real ? real_syscall : syscall)(SYS_getppid); }
-static void do_futex_wait(bool real) { (void)(real ? real_syscall : syscall)(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0); }
-static void do_futex_wake(bool real) { (void)(real ? real_syscall : syscall)(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); }
+static void do_futex_wait(bool real)
+{
+	(void)(real ? real_syscall : syscall)(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+}
+static void do_futex_wake(bool real)
+{
+	(void)(real ? real_syscall : syscall)(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
 static void do_signal(bool real) { (real ? real_signal : pthread_cond_signal)(&cond); }
 static void do_sem(bool real)
 {
@@ -139,8 +145,8 @@ static void measure(const struct subject *s)
 	}
 	qsort(diff, ROUNDS, sizeof(*diff), by_value);
 	qsort(direct, ROUNDS, sizeof(*direct), by_value);
-	printf("%-50s direct %6.1f ns, added %5.1f ns (quartiles %.1f..%.1f)", s->name, direct[ROUNDS / 2], diff[ROUNDS / 2],
-	       diff[ROUNDS / 4], diff[3 * ROUNDS / 4]);
+	printf("%-50s direct %6.1f ns, added %5.1f ns (quartiles %.1f..%.1f)", s->name, direct[ROUNDS / 2],
+	       diff[ROUNDS / 2], diff[ROUNDS / 4], diff[3 * ROUNDS / 4]);
 	if (s->bar > 0)
 		printf("   bar %.0f: %s", s->bar, diff[ROUNDS / 2] <= s->bar ? "met" : "not met");
 	printf("\n");

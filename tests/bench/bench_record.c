@@ -73,7 +73,8 @@ static __attribute__((noinline)) int deeper(int n)
 	d9_stack_known(d9_me, (d9_u64)__builtin_frame_address(0));
 	d9_u64 a = d9_tsc();
 	for (int i = 0; i < LOOP; i++)
-		sink = d9_stack_walk((d9_u64)__builtin_frame_address(0), d9_me->stack_lo, d9_me->stack_hi, frames, D9_STACK_FRAMES);
+		sink = d9_stack_walk((d9_u64)__builtin_frame_address(0), d9_me->stack_lo, d9_me->stack_hi, frames,
+				     D9_STACK_FRAMES);
 	walk_ns = (double)(d9_tsc() - a) * tsc_ns / LOOP;
 	return (int)sink;
 }
@@ -111,8 +112,8 @@ int main(int argc, char **argv)
 	}
 	double a = median(alone), b = median(both);
 	printf("two clock reads                                     %6.1f ns\n", a);
-	printf("two clock reads and a span record                   %6.1f ns: the record %.1f ns   bar 3: %s\n", b, b - a,
-	       b - a <= 3 ? "met" : "not met");
+	printf("two clock reads and a span record                   %6.1f ns: the record %.1f ns   bar 3: %s\n", b,
+	       b - a, b - a <= 3 ? "met" : "not met");
 	stacks(8);
 	stacks(28);
 	unlink(d9_shim.arena_path);
