@@ -30,7 +30,8 @@ struct run {
 	bool quiet;
 	char **cmd;
 	char abs_dir[PATH_MAX], shim[PATH_MAX];
-	sigset_t old_mask;
+	sigset_t old_mask; /* the program gets this and what follows as d9 got it */
+	struct sigaction old_child, old_fsize;
 	int signals; /* signalfd */
 	pid_t pid;
 	struct d9_families *families;
@@ -165,6 +166,8 @@ static int start(struct run *r)
 	if (r->pid < 0)
 		return d9_fail(EXIT_OWN, "cannot fork: %s", strerror(errno));
 	if (!r->pid) {
+		sigaction(SIGCHLD, &r->old_child, NULL);
+		sigaction(SIGXFSZ, &r->old_fsize, NULL);
 		sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
 		execvp(r->cmd[0], r->cmd);
 		e = errno;
@@ -206,6 +209,7 @@ static int attend(struct run *r)
 
 static void block_signals(struct run *r)
 {
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, usual = {.sa_handler = SIG_DFL};
 	sigset_t s;
 	sigemptyset(&s);
 	for (const int *p = (const int[]){SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, 0}; *p; p++)
@@ -213,7 +217,9 @@ static void block_signals(struct run *r)
 	sigprocmask(SIG_BLOCK, &s, &r->old_mask);
 	r->signals = signalfd(-1, &s, SFD_CLOEXEC | SFD_NONBLOCK);
 	/* Over a file size limit a write says EFBIG, and d9 reports it. */
-	signal(SIGXFSZ, SIG_IGN);
+	sigaction(SIGXFSZ, &ignore, &r->old_fsize);
+	/* Where it is ignored, as some service managers leave it, a child's end cannot be waited for. */
+	sigaction(SIGCHLD, &usual, &r->old_child);
 }
 
 static void summarize(const struct run *r)
