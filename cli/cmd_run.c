@@ -39,10 +39,10 @@ struct run {
 
 /* ---- options ------------------------------------------------------------------------------------------- */
 
-/* "--segment-mb=4" is D9_SEGMENT_MB=4; refused here, where a person can read it, rather than told in d9 status later. */
+/* "--segment-mb=4" is D9_SEGMENT_MB=4; check_environment() judges them all together: some values depend on others. */
 static int set_option(const char *arg)
 {
-	char name[64] = "D9_", why[sizeof(((struct d9_config *)0)->warnings)];
+	char name[64] = "D9_";
 	const char *eq = strchr(arg, '=');
 	size_t n = 3;
 	if (!eq)
@@ -50,17 +50,6 @@ static int set_option(const char *arg)
 	for (const char *p = arg + 2; p < eq && n + 1 < sizeof(name); p++)
 		name[n++] = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
 	name[n] = 0;
-	struct d9_config c;
-	char *none[] = {NULL};
-	d9_config_from_env(&c, none);
-	if (d9_config_set(&c, name, eq + 1)) {
-		snprintf(why, sizeof(why), "%s", c.warnings);
-		why[strcspn(why, "\n")] = 0;
-		char *semi = strrchr(why, ';'); /* what would be used instead does not apply: nothing is run */
-		if (semi)
-			*semi = 0;
-		return d9_fail(D9_EXIT_USAGE, "%s", why);
-	}
 	return setenv(name, eq + 1, 1) ? d9_fail(EXIT_OWN, "out of memory") : 0;
 }
 
@@ -107,7 +96,7 @@ static int parse(const struct d9_cmd *self, int argc, char **argv, struct run *r
 	return 0;
 }
 
-/* A bad value in the environment is refused too: the program's owner set it for this run. */
+/* A bad value is refused here, where a person can read it, rather than told in d9 status later. */
 static int check_environment(void)
 {
 	extern char **environ;
@@ -116,7 +105,7 @@ static int check_environment(void)
 	if (!c.warnings[0])
 		return 0;
 	c.warnings[strcspn(c.warnings, "\n")] = 0;
-	char *semi = strrchr(c.warnings, ';');
+	char *semi = strrchr(c.warnings, ';'); /* what would be used instead does not apply: nothing is run */
 	if (semi)
 		*semi = 0;
 	return d9_fail(D9_EXIT_USAGE, "%s", c.warnings);
@@ -245,7 +234,8 @@ int d9_cmd_run(const struct d9_cmd *self, int argc, char **argv)
 	int e = parse(self, argc, argv, &r);
 	if (e)
 		return e - 1;
-	if ((e = check_environment()) || (e = make_dir(&r)))
+	/* Again with the whole path of the folder: the recorder has room for so long a one only. */
+	if ((e = check_environment()) || (e = make_dir(&r)) || (e = check_environment()))
 		return e;
 	r.families = d9_families_new(r.abs_dir);
 	if (!r.families)
