@@ -88,6 +88,8 @@ int d9_cmd_ctl(const struct d9_cmd *self, int argc, char **argv)
 	if (on || off) {
 		(void)flock(l.fd, LOCK_EX); /* two orders at once: one after the other; the lease is another kind of lock */
 		d9_switch(l.h, on ? l.h->configured_mask : 0);
+		d9_add_relaxed(&l.h->drain_wake, 1); /* the ring of switches is short */
+		(void)syscall(SYS_futex, &l.h->drain_wake, FUTEX_WAKE, 64, NULL, NULL, 0);
 	} else {
 		code = flush(&l);
 	}

@@ -120,6 +120,8 @@ static void put_text(const struct dump *d, const struct field_value *v)
 
 /* ---- tails ------------------------------------------------------------------------------------------ */
 
+#define HEX_MAX 4096 /* of the most that a program may put into one event, and to spare */
+
 static void hex(const struct d9_bytes *b, char *out, size_t n_out)
 {
 	size_t k = 0;
@@ -134,7 +136,7 @@ static void tail_json(const struct dump *d, struct d9_json *j, const struct d9_t
 	if (b->kind == D9_TAIL_STRING) {
 		d9_json_strn(j, key, (const char *)b->p, b->n);
 	} else if (b->kind == D9_TAIL_DATA) {
-		char text[1024];
+		char text[HEX_MAX];
 		hex(b, text, sizeof(text));
 		d9_json_str(j, key, text);
 	} else if (d->stacks && b->n) {
@@ -156,9 +158,73 @@ static void tail_text(const struct d9_timeline_item *it, const char *key)
 		printf(" %s=", key);
 		put_clean((const char *)b->p, b->n);
 	} else if (b->kind == D9_TAIL_DATA) {
-		char text[1024];
+		char text[HEX_MAX];
 		hex(b, text, sizeof(text));
 		printf(" %s=%s", key, text);
+	}
+}
+
+static void custom_field_json(void *ctx, const struct d9_custom_field *f)
+{
+	struct d9_json *j = ctx;
+	switch (f->type) {
+	case D9_CUSTOM_NONE:
+		d9_json_null(j, f->name);
+		break;
+	case D9_CUSTOM_U64:
+		d9_json_u64(j, f->name, f->v.u);
+		break;
+	case D9_CUSTOM_I64:
+		d9_json_i64(j, f->name, f->v.i);
+		break;
+	case D9_CUSTOM_F64:
+		d9_json_f64(j, f->name, f->v.f);
+		break;
+	case D9_CUSTOM_STR:
+		d9_json_strn(j, f->name, f->text, f->n_text);
+		break;
+	}
+}
+
+static void custom_field_text(void *ctx, const struct d9_custom_field *f)
+{
+	(void)ctx;
+	if (f->type == D9_CUSTOM_NONE)
+		return;
+	putchar(' ');
+	put_clean(f->name, strlen(f->name));
+	putchar('=');
+	switch (f->type) {
+	case D9_CUSTOM_U64:
+		printf("%llu", (unsigned long long)f->v.u);
+		break;
+	case D9_CUSTOM_I64:
+		printf("%lld", (long long)f->v.i);
+		break;
+	case D9_CUSTOM_F64:
+		printf("%g", f->v.f);
+		break;
+	default:
+		put_clean(f->text, f->n_text);
+	}
+}
+
+/* The bytes as the program declared them, behind `data`, which stays for whoever takes it apart himself. */
+static void custom_fields(const struct dump *d, const struct d9_timeline_item *it, struct d9_json *j)
+{
+	const struct d9_ev_custom *e = (const void *)it->event->rec;
+	const struct d9_trace_type *type = d9_show_custom_type(d->t, it->thread->family, e->type);
+	if (!type)
+		return;
+	if (j) {
+		d9_json_str(j, "name", type->name);
+		d9_json_object(j, "fields");
+		d9_show_custom(type, &it->event->tail, custom_field_json, j);
+		d9_json_end_object(j);
+	} else {
+		printf(" name=");
+		put_clean(type->name, strlen(type->name));
+		d9_show_custom(type, &it->event->tail, custom_field_text, NULL);
 	}
 }
 
@@ -271,6 +337,8 @@ static void event_fields(const struct dump *d, const struct d9_timeline_item *it
 		tail_json(d, j, it, desc->fields[desc->n_fields].name);
 	else if (desc->has_tail)
 		tail_text(it, desc->fields[desc->n_fields].name);
+	if (it->event->id == D9_EV_custom)
+		custom_fields(d, it, j);
 }
 
 /* A call that has not ended names its hook as a span does; the record has the site alone. */

@@ -1,7 +1,8 @@
 /*
  * accept-imbalance: siblings (event loops with a descriptor of their own, parked at the same place in the
  * code) of which one accepts most connections.  Threads that share one epoll descriptor are no siblings in
- * this sense: their runtime spreads the work after the accept.
+ * this sense: their runtime spreads the work after the accept.  Nor are those whose connections one thread accepts to
+ * hand them out (memcached): then the others move the bytes.
  */
 #include "findings.h"
 
@@ -9,22 +10,28 @@
 
 struct sibling {
 	d9_u32 thread;
-	d9_u64 accepts;
+	d9_u64 accepts, transfers;
 };
 struct family {
 	D9_VEC(struct sibling) of;
 	bool shared; /* two of one process on one descriptor */
 };
 
-static d9_u64 accepts_of(const struct d9_model *m, d9_u32 thread)
+#define ACCEPTS D9_KIND_BIT(D9_FAMILY_accept)
+#define TRANSFERS                                                                                  \
+	(D9_KIND_BIT(D9_FAMILY_recv) | D9_KIND_BIT(D9_FAMILY_send) | D9_KIND_BIT(D9_FAMILY_read) | \
+	 D9_KIND_BIT(D9_FAMILY_write))
+
+/* Calls of these kinds that did not fail, recorded or counted. */
+static d9_u64 calls_of(const struct d9_model *m, d9_u32 thread, d9_u64 kinds)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
 	d9_u64 n = 0;
 	for (size_t i = 0; i < th->calls.n; i++)
-		if (m->t->hooks.v[th->calls.v[i].hook].kind == D9_FAMILY_accept)
+		if (kinds & D9_KIND_BIT(m->t->hooks.v[th->calls.v[i].hook].kind))
 			n += th->calls.v[i].count - th->calls.v[i].errors;
-	for (size_t i = 0; th->kinds & D9_KIND_BIT(D9_FAMILY_accept) && i < th->spans.n; i++)
-		n += th->spans.v[i].kind == D9_FAMILY_accept && th->spans.v[i].result >= 0;
+	for (size_t i = 0; th->kinds & kinds && i < th->spans.n; i++)
+		n += (kinds & D9_KIND_BIT(th->spans.v[i].kind)) && th->spans.v[i].result >= 0;
 	return n;
 }
 
@@ -35,19 +42,23 @@ static void add(struct d9_model *m, struct family *f, d9_u32 thread)
 		f->shared |= m->t->threads.v[o].proc == m->t->threads.v[thread].proc &&
 			     m->threads[o].home_fd == m->threads[thread].home_fd;
 	}
-	d9_vec_push(&f->of, (struct sibling){thread, accepts_of(m, thread)});
+	d9_vec_push(&f->of, (struct sibling){thread, calls_of(m, thread, ACCEPTS), calls_of(m, thread, TRANSFERS)});
 }
 
 static void judge(struct d9_model *m, struct d9_findings *out, const struct family *fam)
 {
-	d9_u64 total = 0;
+	d9_u64 total = 0, transfers = 0;
 	const struct sibling *top = &fam->of.v[0];
 	for (size_t i = 0; i < fam->of.n; i++) {
 		total += fam->of.v[i].accepts;
+		transfers += fam->of.v[i].transfers;
 		top = fam->of.v[i].accepts > top->accepts ? &fam->of.v[i] : top;
 	}
 	double share = total ? (double)top->accepts / (double)total : 0;
 	if (fam->of.n < 2 || fam->shared || total < COUNT_MIN || share < (fam->of.n == 2 ? 0.9 : 0.7))
+		return;
+	d9_u64 by_others = transfers - top->transfers;
+	if (by_others > top->transfers && by_others >= total)
 		return;
 	struct d9_finding *f = d9_finding_add(out, "accept-imbalance", top->thread);
 	const struct d9_model_thread *mt = &m->threads[top->thread];

@@ -237,10 +237,15 @@ void d9_families_round(struct d9_families *f)
 
 void d9_families_ended(struct d9_families *f, int pid, int status)
 {
-	d9_families_round(f);
-	for (unsigned i = 0; i < f->n; i++)
+	/* Told before anything is drained: a drainer that finds the process gone by itself does not know how it ended. */
+	f->dir_mtime = (struct timespec){0};
+	scan(f, WAITING);
+	for (unsigned i = 0; i < f->n; i++) {
+		if (f->of[i].state == WAITING)
+			take_over(f, &f->of[i]);
 		if (f->of[i].state == DRAINING)
 			d9_drain_child_ended(f->of[i].a.d, pid, status);
+	}
 }
 
 void d9_families_finish(struct d9_families *f)

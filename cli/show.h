@@ -55,6 +55,30 @@ void d9_show_locks_json(struct d9_json *j, const struct d9_model *m);
 const struct d9_lock **d9_show_locks(const struct d9_model *m, size_t *ret_n);
 const char *d9_show_known_by(enum d9_known_by by);
 
+/* ---- events that a program declared ---- */
+struct d9_custom_field {
+	char name[64];
+	enum {
+		D9_CUSTOM_NONE,
+		D9_CUSTOM_U64,
+		D9_CUSTOM_I64,
+		D9_CUSTOM_F64,
+		D9_CUSTOM_STR
+	} type; /* NONE: the bytes ended before it */
+	union {
+		d9_u64 u;
+		d9_i64 i;
+		double f;
+	} v;
+	const char *text; /* not ended by a NUL */
+	size_t n_text;
+};
+typedef void d9_custom_field_fn(void *ctx, const struct d9_custom_field *f);
+/* NULL: the declaration is not in the recording. */
+const struct d9_trace_type *d9_show_custom_type(const struct d9_trace *t, d9_u32 family, d9_u32 id);
+/* Every field of an event of this kind, in order; ends at a type that it does not know. */
+void d9_show_custom(const struct d9_trace_type *type, const struct d9_bytes *data, d9_custom_field_fn *fn, void *ctx);
+
 /* ---- words ---- */
 bool d9_show_colour(FILE *f);
 /* "worker 3 (tokio-runtime-w, 1234)" */

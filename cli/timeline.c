@@ -11,8 +11,10 @@ struct source {
 d9_u64 d9_timeline_begin(const struct d9_trace *t, const struct d9_trace_thread *th, const struct d9_trace_event *e)
 {
 	const struct d9_event_desc *d = &d9_events[e->id];
-	if (e->id == D9_EV_gap)
-		return d9_trace_ns(t, th->family, e->clock, ((const struct d9_ev_gap *)e->rec)->since);
+	if (e->id == D9_EV_gap) { /* since 0: the first one of the thread, nobody knows from when on */
+		d9_u64 since = ((const struct d9_ev_gap *)e->rec)->since;
+		return since ? d9_trace_ns(t, th->family, e->clock, since) : t->t_begin;
+	}
 	if (d->kind != D9_KIND_SPAN)
 		return e->t;
 	d9_u64 dur; /* the first field of every SPAN */

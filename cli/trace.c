@@ -213,6 +213,7 @@ static void free_family(struct d9_trace_family *f)
 		d9_segr_close(f->readers.v[i]);
 	for (size_t i = 0; i < f->memories.n; i++)
 		free(f->memories.v[i]);
+	d9_vec_free(&f->types);
 	d9_vec_free(&f->readers);
 	d9_vec_free(&f->memories);
 	d9_map_free(&f->hooks);

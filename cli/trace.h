@@ -122,6 +122,12 @@ struct d9_trace_proc {
 	bool shown;
 };
 
+/* A kind of event that a program declared. */
+struct d9_trace_type {
+	d9_u32 id;
+	const char *name, *fields; /* fields: name:type,... */
+};
+
 struct d9_clock_map {
 	struct d9_clock_point {
 		d9_u64 tsc, mono, real;
@@ -135,6 +141,7 @@ struct d9_trace_family {
 	d9_u64 id[2];
 	struct d9_clock_map clock;
 	struct d9_map hooks, sites; /* ids of the family -> indices */
+	D9_VEC(struct d9_trace_type) types;
 	D9_VEC(struct d9_segr *) readers;
 	D9_VEC(void *) memories;
 	d9_u32 first_seq, last_seq;

@@ -246,6 +246,18 @@ static void take_clock(struct d9_loader *l, const struct d9_segr_event *ev)
 	d9_clock_add(&l->t->families.v[l->family].clock, e->tsc, e->mono, e->real);
 }
 
+static void take_custom_type(struct d9_loader *l, const struct d9_segr_event *ev)
+{
+	const struct d9_ev_custom_type *e = (const void *)ev->rec;
+	struct d9_trace_family *f = &l->t->families.v[l->family];
+	for (size_t i = 0; i < f->types.n; i++) /* every segment says it again */
+		if (f->types.v[i].id == e->id)
+			return;
+	size_t n;
+	const char *name = tail_str(l, &ev->tail, &n), *fields = name + strlen(name) + (strlen(name) < n);
+	d9_vec_push(&f->types, (struct d9_trace_type){e->id, name, fields});
+}
+
 /* ---- events of a thread ----------------------------------------------------------------------- */
 
 static d9_u32 tail_index(struct d9_trace *t, const struct d9_bytes *b)
@@ -421,8 +433,10 @@ static int take(void *ctx, const struct d9_segr_event *ev)
 	case D9_EV_info:
 		take_info(l, ev);
 		return 0;
-	case D9_EV_blob:
 	case D9_EV_custom_type:
+		take_custom_type(l, ev);
+		return 0;
+	case D9_EV_blob:
 		return 0;
 	default:
 		take_other(l, thread_at(l, ev->run.thread), ev);

@@ -117,6 +117,7 @@ struct d9_arena_header {
 	d9_u32 clock_kind, clock_shift;
 	d9_u32 clock_pairs_next; /* pairs ever written; the ring holds the last D9_N_CLOCKS */
 	d9_u32 switches_next;    /* switches ever made; the ring holds the last D9_N_SWITCHES */
+	d9_u32 switches_told;    /* of them, how many drainers have written */
 	d9_u32 pad;
 	d9_u64 tsc_hz;           /* estimate, 0 until two pairs are far enough apart */
 
@@ -256,7 +257,7 @@ struct d9_thread_calls {
 /*
  * State word: owner slot << 3 | state.  One CAS claims a chunk and names its owner, so a process that
  * is killed anywhere leaks nothing.
- *   FREE      no page behind it                 BACKED    page kept, content worthless
+ *   FREE      no page behind it                 BACKED    page kept, rec[] all zero
  *   ACTIVE    its owner writes into it          FULL      its owner has left it
  *   DRAINING  being copied by the lease holder (a new holder treats it as FULL)
  *   PINNED    holds the stack of a site; never freed while the family lives

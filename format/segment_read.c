@@ -10,6 +10,8 @@
  * name, field name) in this build's table.  That is done once per file: struct plan.
  *
  *   file -> source_get -> next_block -> unpack -> decode_block {runs, types, columns -> rows} -> deliver
+ *
+ * Long, but one way through: each part takes what the one before it has checked, and nothing else may.
  */
 #include "segment_read.h"
 #include "codec.h"
@@ -95,15 +97,31 @@ struct d9_segr {
 
 /* ---- small things ---------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 4, 5))) static int fail(int error, char *err, size_t n_err, const char *format, ...)
+/* Whom to tell what is wrong with which file. */
+struct told {
+	const char *name;
+	char *err;
+	size_t n_err;
+};
+
+/* Writes "NAME: what is wrong; what to do." and returns the error. */
+__attribute__((format(printf, 3, 4))) static int fail(const struct told *told, int error, const char *format, ...)
 {
-	if (n_err) {
-		va_list ap;
-		va_start(ap, format);
-		vsnprintf(err, n_err, format, ap);
-		va_end(ap);
-	}
+	char what[192];
+	va_list ap;
+	va_start(ap, format);
+	vsnprintf(what, sizeof(what), format, ap);
+	va_end(ap);
+	if (told->n_err)
+		snprintf(told->err, told->n_err, "%.200s: %s", told->name, what);
 	return error;
+}
+
+static int fail_read(const struct told *told, int error)
+{
+	if (error == -ENOMEM)
+		return fail(told, error, "there is no memory to read it; free some.");
+	return fail(told, error, "cannot be read: %s; check the disk.", strerror(-error));
 }
 
 static bool grow(void *buffer, size_t *cap, size_t want)
@@ -814,112 +832,97 @@ const struct d9_seg_header *d9_segr_header(const struct d9_segr *r) { return &r-
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-#define NAME_MAX_SHOWN "%.200s"
-
-static int check_header(struct d9_segr *r, const char *name, char *err, size_t n_err)
+static int check_header(struct d9_segr *r, const struct told *told)
 {
 	int error;
 	struct d9_seg_header *h = &r->header;
 	const d9_u8 *p = source_get(&r->src, 0, sizeof(*h), &error);
 	if (!p && error != -ENODATA)
-		return fail(error, err, n_err, NAME_MAX_SHOWN ": cannot be read: %s; check the disk.", name,
-			    strerror(-error));
+		return fail_read(told, error);
 	if (!p)
-		return fail(
-			-EBADMSG, err, n_err,
-			NAME_MAX_SHOWN
-			": ends inside its header, after %llu of %zu bytes, so nothing is recorded in it; delete it.",
-			name, (unsigned long long)r->src.size, sizeof(*h));
+		return fail(told, -EBADMSG, "ends inside its header, at byte %llu, so nothing is in it; delete it.",
+			    (unsigned long long)r->src.size);
 	memcpy(h, p, sizeof(*h));
 	if (h->magic != D9_SEG_MAGIC)
-		return fail(-EBADMSG, err, n_err,
-			    NAME_MAX_SHOWN ": is not a d9 segment (its first 8 bytes are not D9SEGMT1); give a .d9 "
-					   "file from a trace folder.",
-			    name);
+		return fail(told, -EBADMSG,
+			    "is not a d9 segment (it does not begin with D9SEGMT1); "
+			    "give a .d9 file from a trace folder.");
 	if (h->checksum != XXH3_64bits(h, offsetof(struct d9_seg_header, checksum)))
-		return fail(-EBADMSG, err, n_err,
-			    NAME_MAX_SHOWN ": is damaged in its header (bytes 0 to 63 do not match their checksum); "
-					   "use another copy of it.",
-			    name);
+		return fail(told, -EBADMSG, "is damaged in its header (bytes 0 to 63); use another copy of it.");
 	if (h->major > D9_SEG_MAJOR)
-		return fail(-EPROTONOSUPPORT, err, n_err,
-			    NAME_MAX_SHOWN ": has format version %u, this d9 reads up to %u; use a newer d9.", name,
+		return fail(told, -EPROTONOSUPPORT, "has format version %u, this d9 reads up to %u; use a newer d9.",
 			    h->major, D9_SEG_MAJOR);
 	if (h->incompat)
-		return fail(-EPROTONOSUPPORT, err, n_err,
-			    NAME_MAX_SHOWN ": needs format features 0x%x that this d9 does not have; use a newer d9.",
-			    name, h->incompat);
+		return fail(told, -EPROTONOSUPPORT, "needs format features 0x%x that this d9 lacks; use a newer d9.",
+			    h->incompat);
 	if (h->major == 0 || h->header_bytes < sizeof(*h) || h->header_bytes > 4096)
-		return fail(-EBADMSG, err, n_err,
-			    NAME_MAX_SHOWN
-			    ": states version %u and a header of %u bytes, which cannot be; use another copy of it.",
-			    name, h->major, h->header_bytes);
+		return fail(told, -EBADMSG,
+			    "states version %u and a header of %u bytes, which cannot be; "
+			    "use another copy of it.",
+			    h->major, h->header_bytes);
 	return 0;
 }
 
-static int check_descriptors(struct d9_segr *r, const char *name, char *err, size_t n_err)
+/* Is there a whole block after `at`?  1, 0, or an error. */
+static int any_block_after(struct d9_segr *r, d9_u64 at)
+{
+	struct d9_block_header h;
+	const d9_u8 *stored;
+	int found = 0;
+	while (!found && at < r->src.size) {
+		int error = find_magic(r, at + 1, &at);
+		if (error)
+			return error;
+		found = block_at(r, at, &h, &stored);
+	}
+	return found;
+}
+
+static int check_descriptors(struct d9_segr *r, const struct told *told)
 {
 	struct d9_block_header h;
 	const d9_u8 *stored;
 	d9_u64 at = r->header.header_bytes;
 	r->hash_budget = r->src.size;
 	r->first_block = r->src.size;
-	int found = block_at(r, at, &h, &stored);
-	if (found < 0)
-		goto unreadable;
-	if (found && h.kind == D9_BLOCK_DESCRIPTORS) {
-		int error = unpack(r, &h, stored);
+	int found = block_at(r, at, &h, &stored), error = -EBADMSG;
+	if (found == 0) {
+		/* Cut before the first event?  Then nothing is lost.  Is there a block further on, something is. */
+		found = any_block_after(r, at);
+		r->torn_at_start = found == 0;
+		error = found ? -EBADMSG : 0;
+	} else if (found == 1 && h.kind == D9_BLOCK_DESCRIPTORS) {
+		error = unpack(r, &h, stored);
 		if (!error)
 			error = get_descriptors(r, &h);
 		r->first_block = at + sizeof(h) + h.stored;
-		if (error == -EPROTO)
-			return fail(-EPROTONOSUPPORT, err, n_err,
-				    NAME_MAX_SHOWN
-				    ": describes events in a way that this d9 does not know; use a newer d9.",
-				    name);
-		if (error == 0 || error == -ENOMEM)
-			return error ? fail(error, err, n_err, NAME_MAX_SHOWN ": no memory to read it; free some.",
-					    name)
-				     : 0;
-	} else if (!found) {
-		/* Cut before the first event?  Then nothing is lost.  Is there a block further on, something is. */
-		struct d9_block_header later;
-		do {
-			int error = find_magic(r, at + 1, &at);
-			if (error) {
-				found = error;
-				goto unreadable;
-			}
-			found = at < r->src.size ? block_at(r, at, &later, &stored) : 0;
-		} while (!found && at < r->src.size);
-		if (found < 0)
-			goto unreadable;
-		if (!found) {
-			r->torn_at_start = true;
-			return 0;
-		}
 	}
-	return fail(-EBADMSG, err, n_err,
-		    NAME_MAX_SHOWN ": is damaged in its table of events (the block at byte %u), without which the rest "
-				   "cannot be read; use another copy of it.",
-		    name, r->header.header_bytes);
-unreadable:
-	return fail(found, err, n_err, NAME_MAX_SHOWN ": cannot be read: %s; check the disk.", name, strerror(-found));
+	if (found < 0 || error == -ENOMEM)
+		return fail_read(told, found < 0 ? found : error);
+	if (error == -EPROTO)
+		return fail(told, -EPROTONOSUPPORT,
+			    "describes events in a way that this d9 does not know; use a newer d9.");
+	if (error)
+		return fail(told, -EBADMSG,
+			    "is damaged in its table of events (the block at byte %u), without which "
+			    "the rest cannot be read; use another copy of it.",
+			    r->header.header_bytes);
+	return 0;
 }
 
 /* Takes over src->fd. */
-static int open_source(const struct source *src, const char *name, struct d9_segr **ret, char *err, size_t n_err)
+static int open_source(const struct source *src, const struct told *told, struct d9_segr **ret)
 {
 	struct d9_segr *r = calloc(1, sizeof(*r));
 	if (!r) {
 		if (src->fd >= 0)
 			close(src->fd);
-		return fail(-ENOMEM, err, n_err, NAME_MAX_SHOWN ": no memory to read it; free some.", name);
+		return fail_read(told, -ENOMEM);
 	}
 	r->src = *src;
-	int error = check_header(r, name, err, n_err);
+	int error = check_header(r, told);
 	if (!error)
-		error = check_descriptors(r, name, err, n_err);
+		error = check_descriptors(r, told);
 	if (error) {
 		d9_segr_close(r);
 		return error;
@@ -930,30 +933,28 @@ static int open_source(const struct source *src, const char *name, struct d9_seg
 
 int d9_segr_open_memory(const void *bytes, size_t n, struct d9_segr **ret, char *err, size_t n_err)
 {
+	struct told told = {"segment in memory", err, n_err};
 	struct source src = {.mem = bytes ? bytes : (const void *)"", .fd = -1, .size = bytes ? n : 0};
-	return open_source(&src, "segment in memory", ret, err, n_err);
+	return open_source(&src, &told, ret);
 }
 
 int d9_segr_open_at(int dirfd, const char *name, struct d9_segr **ret, char *err, size_t n_err)
 {
+	struct told told = {name, err, n_err};
 	/* O_NONBLOCK: a fifo of this name must not hold us up before we see that it is one. */
 	int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 && errno == ELOOP)
-		return fail(-ELOOP, err, n_err,
-			    NAME_MAX_SHOWN ": is a symbolic link, which is not followed; give the file itself.", name);
-	if (fd < 0) {
-		int error = -errno;
-		return fail(error, err, n_err, NAME_MAX_SHOWN ": cannot be opened: %s; check the name and your rights.",
-			    name, strerror(-error));
-	}
+	int error = -errno;
+	if (fd < 0 && error == -ELOOP)
+		return fail(&told, error, "is a symbolic link, which is not followed; give the file itself.");
+	if (fd < 0)
+		return fail(&told, error, "cannot be opened: %s; check the name and your rights.", strerror(-error));
 	struct stat st;
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
 		close(fd);
-		return fail(-EINVAL, err, n_err,
-			    NAME_MAX_SHOWN ": is not a regular file; give a .d9 file from a trace folder.", name);
+		return fail(&told, -EINVAL, "is not a regular file; give a .d9 file from a trace folder.");
 	}
 	struct source src = {.fd = fd, .size = (d9_u64)st.st_size};
-	return open_source(&src, name, ret, err, n_err);
+	return open_source(&src, &told, ret);
 }
 
 int d9_segr_open(const char *path, struct d9_segr **ret, char *err, size_t n_err)

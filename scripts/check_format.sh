@@ -3,7 +3,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 99
 command -v clang-format >/dev/null || { echo "no clang-format"; exit 77; }
-files=$(find format shim interpose bpf cli tests -name '*.[ch]' 2>/dev/null | sort)
+files=$(find format shim interpose bpf cli tests examples -name '*.[ch]' 2>/dev/null | sort)
 if [ "${1:-}" = --fix ]; then
 	# shellcheck disable=SC2086 # names without spaces
 	exec clang-format -i $files

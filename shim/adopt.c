@@ -2,7 +2,6 @@
 #include "adopt.h"
 #include "atomic.h"
 #include "lease.h"
-#include "modules.h"
 #include "sys.h"
 #include "text.h"
 
@@ -150,7 +149,7 @@ int d9_adopt_dead(int dirfd, d9_u32 kind)
 		(void)d9_sys1(SYS_close, dirfd);
 		return r;
 	}
-	if (!same_pid_ns(a.h) || d9_drain_alive(a.d) || d9_maps_held_by_others(a.path)) /* a member that recorded nothing yet is in no table */
+	if (!same_pid_ns(a.h) || d9_drain_alive(a.d))
 		r = -EBUSY;
 	else if ((r = d9_drain_pass(a.d, D9_PASS_FINAL)) >= 0)
 		d9_adopt_remove(&a);

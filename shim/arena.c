@@ -30,7 +30,7 @@ bool d9_back(const void *p, d9_u64 n)
 
 void d9_count_drop(struct d9_cell *me)
 {
-	me->slot->drops++; /* this thread and its handlers alone; a handler's lost increment is one of a count of losses */
+	d9_local_add64(&me->slot->drops, 1);
 	d9_add_relaxed(&d9_shim.v.h->drops, 1);
 }
 
@@ -50,13 +50,13 @@ void d9_find_tid(void)
 /* 0: cannot be known. */
 static d9_i32 own_tid(bool nosys)
 {
-	d9_u32 i = d9_shim.tid_offset;
+	d9_u32 i = d9_load_relaxed(&d9_shim.tid_offset);
 	d9_i32 kept = i ? d9_load_relaxed((const d9_i32 *)pthread_self() + i) : 0;
 	if (nosys)
 		return kept;
 	d9_i32 tid = (d9_i32)d9_sys0(SYS_gettid);
-	if (kept != tid)
-		d9_shim.tid_offset = 0;
+	if (kept != tid && i)
+		d9_store_relaxed(&d9_shim.tid_offset, 0);
 	return tid;
 }
 
@@ -137,7 +137,7 @@ static bool fill_slot(struct d9_thread *s, struct d9_private *pr)
 	if (!s->tid)
 		return false;
 	s->role = s->tid == pr->pid;
-	s->drops = 0;
+	d9_store_relaxed(&s->drops, 0);
 	s->call.site = 0;
 	s->poll.active = 0;
 	s->call_owner = 0;
@@ -223,22 +223,12 @@ static bool take_chunk(d9_u32 i, d9_u32 slot, bool *can_back)
 	return false;
 }
 
-/* Zeroes a chunk's records by ordinary stores: they stay in the cache, where the next records go.  (memset uses string
-   instructions for this size, which leave the lines outside, and every record then waits for memory: 100 ns.) */
-static void zero_records(struct d9_chunk *c)
-{
-	typedef long long quad __attribute__((vector_size(16), may_alias));
-	for (volatile quad *p = (volatile quad *)c->rec, *end = (volatile quad *)(c + 1); p < end; p++)
-		*p = (quad){ 0, 0 };
-}
-_Static_assert(offsetof(struct d9_chunk, rec) % 16 == 0 && D9_CHUNK_RECORDS % 16 == 0, "vectors fit");
-
+/* rec[] is zero already: a page that is new, or one that the drainer emptied. */
 static void prepare_chunk(d9_u32 i, struct d9_cell *me)
 {
 	struct d9_chunk *c = &d9_shim.v.chunks[i];
 	d9_store_relaxed(&c->thread, D9_THREAD_NONE); /* before anything else changes: a drainer must not take it for the old owner's */
 	d9_compiler_barrier();
-	zero_records(c);
 	d9_store_relaxed(&d9_shim.v.entries[i].drained, 0);
 	c->serial = ++me->serial;
 	c->generation = d9_shim.v.procs[d9_shim.priv->proc].generation;

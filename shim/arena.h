@@ -38,7 +38,7 @@ struct d9_cell {
 	d9_u32 thread;                 /* thread id */
 	d9_u32 serial;                 /* of the next chunk */
 	d9_u32 full_epoch;             /* free_epoch + 1 at which the arena was found full */
-	d9_u32 spare;
+	d9_u32 stack_seen;             /* site and second of the last stack of a single call */
 	d9_u64 stack_lo, stack_hi;     /* part of the stack known to be readable; 0 = not looked yet */
 	d9_u64 last_end;               /* when the last recorded call ended */
 };

@@ -44,4 +44,22 @@ static inline bool d9_local_cas64(d9_u64 *p, d9_u64 old, d9_u64 v)
 #endif
 }
 
+/* *p += v, same guarantee: one instruction, so a handler loses nothing of it. */
+static inline void d9_local_add64(d9_u64 *p, d9_u64 v)
+{
+#if defined(__x86_64__) && !defined(D9_PORTABLE_ATOMICS)
+	__asm__ volatile("addq %1,%0" : "+m"(*p) : "er"(v) : "cc");
+#else
+	(void)__atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+#endif
+}
+static inline void d9_local_add32(d9_u32 *p, d9_u32 v)
+{
+#if defined(__x86_64__) && !defined(D9_PORTABLE_ATOMICS)
+	__asm__ volatile("addl %1,%0" : "+m"(*p) : "er"(v) : "cc");
+#else
+	(void)__atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+#endif
+}
+
 #endif

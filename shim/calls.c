@@ -109,10 +109,24 @@ static bool record_span_with_stack(struct d9_cell *me, const struct d9_call *c, 
 	return true;
 }
 
+/*
+ * A site has a stack already; one of a single call adds what differs further out.  So not for every turn of a loop: the same
+ * site of a thread again within a second has none, unless it was very long.
+ */
+static bool worth_a_stack(struct d9_cell *me, const struct d9_call *c, d9_u64 t1)
+{
+	if (t1 - c->t0 <= d9_shim.stack_min)
+		return false;
+	d9_u32 seen = c->site * 0x9e3779b1u ^ (d9_u32)(t1 / (1000 * d9_shim.long_gap));
+	bool again = me->stack_seen == seen && t1 - c->t0 < 100 * d9_shim.long_gap;
+	me->stack_seen = seen;
+	return !again;
+}
+
 __attribute__((noinline)) void d9_record_long_span(struct d9_cell *me, const struct d9_call *c, d9_u64 t1, d9_i32 result,
 						    d9_u32 waker, d9_u64 waker_t, const void *fp)
 {
-	if (t1 - c->t0 <= d9_shim.stack_min || !record_span_with_stack(me, c, t1, result, waker, waker_t, fp))
+	if (!fp || !worth_a_stack(me, c, t1) || !record_span_with_stack(me, c, t1, result, waker, waker_t, fp))
 		d9_record_span(me, c, t1, result, waker, waker_t);
 	if (t1 - c->t0 > d9_shim.long_gap)
 		d9_record_cpu(me, t1);
@@ -144,11 +158,10 @@ void d9_count_call(struct d9_cell *me, d9_u32 hook, d9_u64 dur, bool failed)
 			if (d9_local_claim32(&n->hook, hook) && n->hook != hook)
 				continue;
 		}
-		/* This thread and its handlers alone write here; a single add is one instruction, so a handler loses nothing. */
-		__asm__ volatile("addq $1,%0" : "+m"(n->count) : : "cc");
-		__asm__ volatile("addq %1,%0" : "+m"(n->total_tsc) : "r"(dur) : "cc");
+		d9_local_add64(&n->count, 1);
+		d9_local_add64(&n->total_tsc, dur);
 		if (failed)
-			__asm__ volatile("addl $1,%0" : "+m"(n->errors) : : "cc");
+			d9_local_add32(&n->errors, 1);
 		if (dur > n->max_tsc)
 			n->max_tsc = dur < ~0u ? (d9_u32)dur : ~0u;
 		return;

@@ -111,7 +111,10 @@ static inline void d9_call_owner(struct d9_call *c, d9_u32 owner)
 	d9_store_relaxed(&d9_me->slot->call_owner, owner);
 }
 
-/* Records a call that ended at t1. Out of line: with a stack, and with the CPU clock if it was long. */
+/*
+ * Records a call that ended at t1.  Out of line: with its stack if it is worth one, and with the CPU clock if it was long.
+ * fp: NULL for an event wait, whose place is its site and whose stack would only ever be the same.
+ */
 void d9_record_long_span(struct d9_cell *me, const struct d9_call *c, d9_u64 t1, d9_i32 result, d9_u32 waker, d9_u64 waker_t,
 			 const void *fp);
 /* Counts a call too short to be recorded. */
@@ -211,7 +214,7 @@ static inline __attribute__((always_inline)) void d9_call_end(struct d9_call *c,
 	d9_u64 waker_t = 0;
 	d9_u32 waker = wake ? d9_waker_find(wake, c->t0, t1, &waker_t) : D9_THREAD_NONE;
 	if (__builtin_expect(dur > d9_shim.long_gap || dur > d9_shim.stack_min, 0))
-		d9_record_long_span(me, c, t1, result, waker, waker_t, fp);
+		d9_record_long_span(me, c, t1, result, waker, waker_t, flags & D9_HOOK_PARKS ? NULL : fp);
 	else
 		d9_record_span(me, c, t1, result, waker, waker_t);
 	me->last_end = t1;

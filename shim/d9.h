@@ -24,6 +24,7 @@ extern "C" {
 
 #define D9_ABI_VERSION 1u
 #define D9_NO_WORKER 0xffffffffu
+#define D9_POLL_UNKNOWN 0xffffffffu /* for poll_end, where the runtime does not say */
 
 enum { D9_POLL_PENDING = 0, D9_POLL_READY = 1, D9_POLL_CANCELLED = 2, D9_POLL_WOKEN = 3 };
 enum { D9_LOG_ERROR = 1, D9_LOG_WARNING = 2, D9_LOG_INFO = 3, D9_LOG_DEBUG = 4, D9_LOG_TRACE = 5 };

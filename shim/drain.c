@@ -50,7 +50,10 @@ static void commit_taken(struct d9_drain *d)
 		if (!d->taken[i].done)
 			continue;
 		bool was_full = D9_CHUNK_STATE(d9_load_relaxed(&e->state)) == D9_CHUNK_FULL;
-		d9_store_release(&d->v.chunks[d->taken[i].chunk].thread, D9_THREAD_NONE);
+		struct d9_chunk *c = &d->v.chunks[d->taken[i].chunk];
+		d9_store_release(&c->thread, D9_THREAD_NONE);
+		/* Here and not by the next owner: 4 KiB at once would make one of its calls wait for memory that is in our cache. */
+		memset(c->rec, 0, sizeof(c->rec));
 		d9_store_release(&e->state, D9_CHUNK_WORD(0, D9_CHUNK_BACKED));
 		if (was_full)
 			d9_add_relaxed(&d->v.h->chunks_full, -1u);
@@ -61,7 +64,8 @@ static void commit_taken(struct d9_drain *d)
 	if (lowest == ~0u)
 		return;
 	/* The next claims reuse what was just read: memory that is in the cache, and a small part of the budget. */
-	d9_store_relaxed(&d->v.h->chunk_hint, lowest);
+	if (lowest < d9_load_relaxed(&d->v.h->chunk_hint) % d->v.n_chunks)
+		d9_store_relaxed(&d->v.h->chunk_hint, lowest);
 	d9_add_acq_rel(&d->v.h->free_epoch, 1);
 }
 
@@ -118,6 +122,9 @@ static void seen_time(struct d9_drain *d, d9_u32 slot, d9_u64 t)
 /*
  * Copies the committed records of chunk i from *off on.  A reserved record that is not committed may still be (its thread
  * was interrupted there), so nothing beyond it is taken while the thread lives.  *ret_end: nothing follows.
+ *
+ * What came after the pass began is left to the next one: a thread that goes on meanwhile would have its next chunk taken and
+ * the rest of this one not, and the two could end up in two segments of which the budget takes the wrong one first.
  */
 static int take_records(struct d9_drain *d, d9_u32 i, d9_u32 thread, d9_u32 serial, bool dead, d9_u32 *off, bool *ret_end)
 {
@@ -137,6 +144,8 @@ static int take_records(struct d9_drain *d, d9_u32 i, d9_u32 thread, d9_u32 seri
 		struct d9_rec *rec = (struct d9_rec *)d->copy;
 		memcpy(rec, at, len);
 		rec->head = head; /* the length that was checked, whatever is there by now */
+		if (!dead && rec->t > d->t_pass)
+			return 0;
 		int r = add_record(d, thread, serial, *off, rec);
 		if (r)
 			return r;
@@ -193,6 +202,7 @@ static int tell_switches(struct d9_drain *d)
 {
 	const struct d9_arena_header *h = d->v.h;
 	d9_u32 next = d9_load_acquire(&h->switches_next);
+	d->switches_told = h->switches_told;
 	if (next - d->switches_told > D9_N_SWITCHES)
 		d->switches_told = next - D9_N_SWITCHES; /* more in one pass than the ring holds: the oldest are lost */
 	for (; d->switches_told != next; d->switches_told++) {
@@ -265,6 +275,7 @@ int d9_drain_pass(struct d9_drain *d, unsigned flags)
 	if (!(flags & D9_PASS_FINAL) && d->retry_mono > mono)
 		return 0;
 	d9_u32 flush = d9_load_acquire(&d->v.h->flush_asked);
+	d->t_pass = flags & D9_PASS_FINAL ? ~0ull : d9_drain_now(d); /* after the order: it means all that came before it */
 	if (!d->o.sink && (flags & D9_PASS_FINAL || mono - d->live_mono > 1000000000u)) {
 		d->live_mono = mono;
 		d9_live_check(d);

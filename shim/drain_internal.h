@@ -29,6 +29,7 @@ struct d9_drain {
 	/* progress */
 	d9_u64 t_copy; /* copy: the moment it shows */
 	d9_u64 t_last; /* newest time of any record seen, raw */
+	d9_u64 t_pass; /* what came later waits for the next pass */
 	d9_u64 clock_mono, modules_mono, live_mono, evict_mono;
 	d9_u32 live_next, switches_told;
 	int moved;

@@ -49,10 +49,10 @@ bool d9_live_slot_dead(const struct d9_drain *d, d9_u32 slot)
 
 struct stat_line {
 	char state;
-	d9_u64 threads, start;
+	d9_u64 parent, threads, start;
 };
 
-/* State, threads and start time (fields 3, 20, 22) of /proc/PID/stat.  False: no such process. */
+/* State, parent, threads and start time (fields 3, 4, 20, 22) of /proc/PID/stat.  False: no such process. */
 static bool read_stat(int pid, struct stat_line *ret)
 {
 	char path[32], buf[512];
@@ -74,7 +74,7 @@ static bool read_stat(int pid, struct stat_line *ret)
 	*ret = (struct stat_line){ .state = p[2] };
 	p += 2;
 	for (int field = 3; field <= 22; field++) {
-		d9_u64 *number = field == 20 ? &ret->threads : field == 22 ? &ret->start : NULL;
+		d9_u64 *number = field == 4 ? &ret->parent : field == 20 ? &ret->threads : field == 22 ? &ret->start : NULL;
 		for (const char *q = p; number && *q >= '0' && *q <= '9'; q++)
 			*number = *number * 10 + (d9_u64)(*q - '0');
 		p += strcspn(p, " ");
@@ -95,6 +95,9 @@ static void check_proc(struct d9_drain *d, d9_u32 i)
 	/* A main thread that ended before the others is a zombie in a process that lives. */
 	/* After an exec the process goes on, but not this image of it; on its way out it has no memory before it is a zombie. */
 	bool left = there && p->end_said && d->o.path && !d9_maps_hold(p->pid, d->o.path);
+	/* Its parent is about to wait for it, and will know how it ended. */
+	if (d->o.kind == D9_LEASE_RUN && there && st.state == 'Z' && st.parent == (d9_u64)d9_sys0(SYS_getpid))
+		return;
 	bool dead = left || !there || st.state == 'X' || (st.state == 'Z' && st.threads <= 1) || p->start != st.start;
 	if (!dead)
 		return;
@@ -185,6 +188,9 @@ unsigned d9_drain_alive(struct d9_drain *d)
 		d9_u32 s = d9_load_acquire(&d->v.procs[i].state);
 		n += s != D9_PROC_FREE && s != D9_PROC_GONE;
 	}
+	/* One that recorded nothing yet is in no table, but has the arena mapped. */
+	if (!n && d->o.path && d->o.same_pids && d9_maps_held_by_others(d->o.path))
+		n = 1;
 	return n;
 }
 
@@ -338,6 +344,7 @@ void d9_live_told(struct d9_drain *d)
 			d->v.threads[i].drops_told = (d9_u32)(d->drops_told[i] - 1);
 		d->drops_told[i] = 0;
 	}
+	d->v.h->switches_told = d->switches_told;
 	for (d9_u32 i = 0; i < n_procs(d); i++)
 		if (d->proc_ended[i] && !d->v.procs[i].end_told)
 			d->v.procs[i].end_told = 1;

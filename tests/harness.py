@@ -10,6 +10,7 @@ D9_TEST_MUTANT breaks the recorder on purpose, to show that a test can fail: abs
 was recorded), clock (all times are 0), mute (no findings).
 """
 import contextlib
+import functools
 import json
 import os
 import random
@@ -60,6 +61,18 @@ def need_root():
         raise Skip("needs to be root")
 
 
+def cargo(folder, program):
+    """Builds a Rust program of the tests, all of them in one folder; its path."""
+    tool = shutil.which("cargo")
+    if not tool:
+        raise Skip("cargo is not installed")
+    target = os.path.join(PROGS, "tokio-target")
+    r = subprocess.run([tool, "build", "--release", "--locked", "--quiet", "--target-dir", target], cwd=folder, capture_output=True,
+                       text=True, timeout=900)
+    check(r.returncode == 0, "cargo build: " + r.stderr[-2000:])
+    return os.path.join(target, "release", program)
+
+
 def seed():
     """A random source whose seed is printed and can be given again."""
     value = int(os.environ.get("D9_TEST_SEED") or time.time_ns() & 0xFFFFFFFF)
@@ -67,6 +80,7 @@ def seed():
     return random.Random(value)
 
 
+@functools.lru_cache
 def d9_commands():
     out = subprocess.run([D9, "--help"], capture_output=True, text=True, timeout=LIMIT).stdout
     return [line.split()[0] for line in out.splitlines() if line.startswith("  ") and line.split()]

@@ -1,6 +1,7 @@
 /*
  * A single-threaded epoll server that counts what it does and prints it at the end: the truth that a recording of
- * it must equal.  usage: epoll_server PORT.  Ends on a request for /quit.
+ * it must equal.  usage: epoll_server PORT.  Stands still for a while on a request for /slow, ends on
+ * one for /quit.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -26,6 +27,8 @@ static int handle(int ep, int fd)
 	}
 	in[n] = 0;
 	sscanf(in, "GET %63s", path);
+	if (!strcmp(path, "/slow"))
+		usleep(300000);
 	int len = snprintf(out, sizeof(out), "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n%s", strlen(path), path);
 	if (write(fd, out, (size_t)len) != len)
 		return 1;
@@ -60,7 +63,7 @@ int main(int argc, char **argv)
 			controls++;
 		}
 	}
-	printf("TRUTH tid=%ld epoll_wait=%lu accept4=%lu read=%lu write=%lu epoll_ctl=%lu\n", syscall(SYS_gettid), waits, accepts,
-	       reads, writes, controls);
+	printf("TRUTH tid=%ld epoll_wait=%lu accept4=%lu read=%lu write=%lu epoll_ctl=%lu\n", syscall(SYS_gettid),
+	       waits, accepts, reads, writes, controls);
 	return 0;
 }

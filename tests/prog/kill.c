@@ -30,6 +30,8 @@ static void *run(void *arg)
 		shared->of[me].done = i + 1;
 		if (me & 1)
 			poll(NULL, 0, 1);
+		for (volatile int spin = 0; spin < 3000; spin++) /* slower than any drainer */
+			;
 	}
 	return NULL;
 }

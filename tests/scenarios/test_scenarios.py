@@ -50,7 +50,7 @@ def s11(f, truth, _scale):
 
 def s12(f, truth, scale):
     near(f["measured"]["wait_total_ns"], float(truth["waiter_total_ms"]), "time the waiters waited")
-    near(f["measured"]["holder_ns"], 270 * scale, "the holder's read")
+    least(f["measured"]["holder_ns"], 270 * scale, "the holder's read") # a program that is kept waiting sleeps longer
     equal(f["measured"]["waiters"], 3, "waiters")
     check("read" in f["title"], "the holder's call is not named: %s" % f["title"])
 
@@ -131,7 +131,7 @@ def command(box, s, name, scale):
     """The program, made in the box under `name`."""
     kind = s.name.rsplit(".", 1)[1]
     if kind == "rs":
-        return [shutil.copy(build_rust(s), os.path.join(box.path, name))]
+        return [shutil.copy(harness.cargo(os.path.join(HERE, "rs"), s.name[:-3]), os.path.join(box.path, name))]
     with open(source_of(s)) as f:
         text = scaled(f.read(), s, scale)
     path = os.path.join(box.path, "%s.%s" % (name, kind))
@@ -145,17 +145,6 @@ def command(box, s, name, scale):
     if not program:
         raise Skip("node is not installed")
     return [program, path, box.path]
-
-
-def build_rust(s):
-    cargo = shutil.which("cargo")
-    if not cargo:
-        raise Skip("cargo is not installed")
-    target = os.path.join(harness.PROGS, "tokio-target")
-    r = subprocess.run([cargo, "build", "--release", "--locked", "--quiet", "--target-dir", target], cwd=os.path.join(HERE, "rs"),
-                       capture_output=True, text=True, timeout=900)
-    check(r.returncode == 0, "cargo build: " + r.stderr[-2000:])
-    return os.path.join(target, "release", s.name[:-3])
 
 
 def truth_of(r):

@@ -4,6 +4,7 @@
 
 #include "cli/fail_if.h"
 #include "cli/findings.h"
+#include "cli/show.h"
 #include "cli/timeline.h"
 
 static struct tb B;
@@ -853,20 +854,25 @@ START_TEST(slow_loop_does_not_spin)
 }
 END_TEST
 
-static void accepts(const d9_u64 *n, unsigned n_workers, bool own_fd)
+/* How often each worker accepts and how often it reads and writes; NULL: only connections that say nothing. */
+static void accepts(const d9_u64 *n, const d9_u64 *transfers, unsigned n_workers, bool own_fd)
 {
 	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
 	for (d9_u32 k = 0; k < n_workers; k++) {
 		tb_thread(&B, 2 + k, 0, 102 + (d9_i32)k, "worker");
 		loop(2 + k, home, 0, 30, own_fd ? 5 + (int)k : 5);
 		tb_calls(&B, 2 + k, "accept4", n[k] + 3, US(n[k]), 3);
+		if (transfers) {
+			tb_calls(&B, 2 + k, "read", transfers[k] / 2 + 50, US(n[k]), 50);
+			tb_calls(&B, 2 + k, "write", transfers[k] / 2, US(n[k]), 0);
+		}
 	}
 	analyse();
 }
 
 START_TEST(accept_imbalance)
 {
-	accepts((const d9_u64[]){279, 21, 0}, 3, true);
+	accepts((const d9_u64[]){279, 21, 0}, NULL, 3, true);
 	only("accept-imbalance");
 	const struct d9_finding *f = need("accept-imbalance");
 	ck_assert_uint_eq(measured(f, "share"), 930);
@@ -877,14 +883,35 @@ END_TEST
 
 START_TEST(balanced_accepts)
 {
-	accepts((const d9_u64[]){150, 100, 50}, 3, true);
+	accepts((const d9_u64[]){150, 100, 50}, NULL, 3, true);
 	nothing();
+}
+END_TEST
+
+START_TEST(connections_that_are_handed_out)
+{
+	accepts((const d9_u64[]){300, 0, 0}, (const d9_u64[]){300, 800, 1000}, 3, true);
+	nothing();
+}
+END_TEST
+
+START_TEST(who_accepts_most_serves_most)
+{
+	accepts((const d9_u64[]){279, 21, 0}, (const d9_u64[]){4000, 320, 80}, 3, true);
+	only("accept-imbalance");
+}
+END_TEST
+
+START_TEST(a_little_traffic_of_the_others)
+{
+	accepts((const d9_u64[]){300, 0, 0}, (const d9_u64[]){0, 120, 120}, 3, true); /* timers, not connections */
+	only("accept-imbalance");
 }
 END_TEST
 
 START_TEST(one_poller_for_all_is_no_imbalance)
 {
-	accepts((const d9_u64[]){300, 0, 0}, 3, false);
+	accepts((const d9_u64[]){300, 0, 0}, NULL, 3, false);
 	nothing();
 }
 END_TEST
@@ -1100,6 +1127,52 @@ START_TEST(from_and_to)
 }
 END_TEST
 
+static void write_field(void *ctx, const struct d9_custom_field *f)
+{
+	char *out = ctx, value[64] = "null";
+	if (f->type == D9_CUSTOM_U64)
+		snprintf(value, sizeof(value), "u%llu", (unsigned long long)f->v.u);
+	else if (f->type == D9_CUSTOM_I64)
+		snprintf(value, sizeof(value), "i%lld", (long long)f->v.i);
+	else if (f->type == D9_CUSTOM_F64)
+		snprintf(value, sizeof(value), "f%g", f->v.f);
+	else if (f->type == D9_CUSTOM_STR)
+		snprintf(value, sizeof(value), "\"%.*s\"", (int)f->n_text, f->text);
+	snprintf(out + strlen(out), 256 - strlen(out), "%s=%s ", f->name, value);
+}
+
+static void custom_is(const char *fields, const void *data, size_t n, const char *want)
+{
+	char out[256] = "", *exact = malloc(n + !n); /* so that a byte too far is seen by a sanitizer */
+	struct d9_trace_type type = {0, "order", fields};
+	memcpy(exact, data, n);
+	struct d9_bytes bytes = {.p = (const unsigned char *)exact, .n = (d9_u32)n};
+	d9_show_custom(&type, &bytes, write_field, out);
+	free(exact);
+	ck_assert_str_eq(out, want);
+}
+
+START_TEST(custom_events)
+{
+	const struct __attribute__((packed)) {
+		d9_u64 u;
+		d9_i64 i;
+		char s[4];
+		double f;
+	} d = {7, -9, "abc", 0.5};
+	const char *all = "u:u64,i:i64,s:str,f:f64";
+	custom_is(all, &d, sizeof(d), "u=u7 i=i-9 s=\"abc\" f=f0.5 ");
+	custom_is(all, &d, sizeof(d) - 1, "u=u7 i=i-9 s=\"abc\" f=null ");
+	custom_is(all, &d, 18, "u=u7 i=i-9 s=\"ab\" f=null "); /* cut within the text */
+	custom_is(all, &d, 15, "u=u7 i=null s=null f=null ");
+	custom_is(all, &d, 0, "u=null i=null s=null f=null ");
+	custom_is("u:u64,i:u32,s:str", &d, sizeof(d), "u=u7 "); /* how long a u32 is was not agreed */
+	custom_is("u:u64,i", &d, sizeof(d), "u=u7 ");
+	custom_is("u:u64,", &d, sizeof(d), "u=u7 ");
+	custom_is("", &d, sizeof(d), "");
+}
+END_TEST
+
 START_TEST(one_file_and_foreign_files)
 {
 	d9_u32 a = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
@@ -1236,6 +1309,9 @@ int main(void)
 					   slow_loop_does_not_spin,
 					   accept_imbalance,
 					   balanced_accepts,
+					   connections_that_are_handed_out,
+					   who_accepts_most_serves_most,
+					   a_little_traffic_of_the_others,
 					   one_poller_for_all_is_no_imbalance,
 					   fd_table_growth,
 					   slow_accept_is_no_growth,
@@ -1247,7 +1323,7 @@ int main(void)
 					   session_is_a_family_tree,
 					   from_and_to,
 					   one_file_and_foreign_files};
-	const TTest *const plain[] = {fail_if_grammar, histogram};
+	const TTest *const plain[] = {fail_if_grammar, histogram, custom_events};
 	Suite *s = suite_create("model");
 	TCase *a = tcase_create("trace"), *b = tcase_create("plain");
 	tcase_add_checked_fixture(a, setup, teardown);

@@ -1,4 +1,4 @@
-//! An HTTP server on Tokio's multi-thread runtime; prints its workers' thread ids; ends on /quit.  usage: tokio_http PORT
+//! An HTTP server on Tokio's multi-thread runtime; prints its workers' thread ids; stands still on /slow, ends on /quit.  usage: tokio_http PORT
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -17,6 +17,9 @@ async fn serve(mut s: TcpStream, quit: Arc<Notify>) -> std::io::Result<()> {
         }
         let head = String::from_utf8_lossy(&buf[..n]);
         let path = head.split_whitespace().nth(1).unwrap_or("/").to_string();
+        if path == "/slow" {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+        }
         let out = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}", path.len(), path);
         s.write_all(out.as_bytes()).await?;
         if path == "/quit" {

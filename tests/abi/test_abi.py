@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Programs that tell of their own tasks through d9.h, from C, Python and Rust on Tokio: what is recorded is what they count
+themselves, and without a recorder they do the same."""
+import collections
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import harness  # noqa: E402
+from harness import check, equal  # noqa: E402
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+READY, CANCELLED, UNKNOWN = 1, 2, 0xFFFFFFFF
+COUNTED = ("task_spawn", "poll", "wake", "task_end", "app_span", "log", "counter", "custom", "park")
+
+EXAMPLES = {
+    "C": lambda: [os.path.join(harness.PROGS, "runtime")],
+    "Python": lambda: [os.path.realpath(sys.executable), os.path.join(HERE, "example.py")],
+    "Tokio": lambda: [harness.cargo(os.path.join(HERE, "rust"), "tokio_abi")],
+}
+
+
+def truth_of(r):
+    lines = r.lines("TRUTH")
+    equal(len(lines), 1, "lines of TRUTH")
+    return {k: int(v) for k, v in lines[0].items()}
+
+
+def record(box, name):
+    r = box.run(EXAMPLES[name](), rc=0)
+    events = box.events()
+    check(not [e for e in events if e["event"] == "gap"], "events were lost")
+    return r, truth_of(r), events
+
+
+def of(events, kind):
+    return [e for e in events if e["event"] == kind]
+
+
+@harness.parametrise(EXAMPLES)
+def counts_are_the_programs_own(box, name):
+    _, truth, events = record(box, name)
+    equal(truth["recorder"], 1, "a recorder was found")
+    there = collections.Counter(e["event"] for e in events)
+    equal({k: there[k] for k in COUNTED}, {k: truth[k] for k in COUNTED}, "events")
+    check(truth["task_spawn"] >= 20 and truth["poll"] > truth["task_spawn"], "the program did too little: %s" % truth)
+
+
+@harness.parametrise(EXAMPLES)
+def every_task_is_made_polled_and_ended(box, name):
+    _, truth, events = record(box, name)
+    made = {e["task"]: e for e in of(events, "task_spawn")}
+    equal(len(made), truth["task_spawn"], "tasks")
+    equal(sorted(e["task"] for e in of(events, "task_end")), sorted(made), "tasks that ended")
+    equal(sum(e["outcome"] == READY for e in of(events, "task_end")), truth["ready"], "tasks that got ready")
+    equal({e["outcome"] for e in of(events, "task_end")} - {READY, CANCELLED}, set(), "other outcomes")
+    equal({e["task"] for e in of(events, "poll")} - set(made), set(), "tasks that were polled and never made")
+    equal({e["task"] for e in of(events, "wake")} - set(made), set(), "tasks that were woken and never made")
+    for e in of(events, "poll"):
+        check(e["t_ns"] >= made[e["task"]]["t_ns"] - harness.SLACK_NS, "polled before it was made: %s" % e)
+    outcomes = {e["outcome"] for e in of(events, "poll")}
+    equal(outcomes, {UNKNOWN} if name == "Tokio" else {0, READY}, "outcomes of polls")
+
+
+@harness.parametrise(EXAMPLES)
+def spans_lie_within_polls_and_polls_do_not_overlap(box, name):
+    _, _, events = record(box, name)
+    polls = collections.defaultdict(list)
+    for e in of(events, "poll"):
+        polls[e["tid"]].append((e["t_ns"], e["t_ns"] + e["dur_ns"]))
+    for tid, of_thread in polls.items():
+        of_thread.sort()
+        for a, b in zip(of_thread, of_thread[1:]):
+            check(a[1] <= b[0], "polls of %d overlap: %s %s" % (tid, a, b))
+    spans = of(events, "app_span")
+    check(spans and all(s["name"] == "parse" and s["dur_ns"] > 0 for s in spans), "spans: %s" % spans[:3])
+    for s in spans:
+        end = s["t_ns"] + s["dur_ns"]
+        check(any(a <= s["t_ns"] and end <= b for a, b in polls[s["tid"]]), "not within a poll: %s" % s)
+
+
+@harness.parametrise(EXAMPLES)
+def custom_events_are_taken_apart(box, name):
+    if os.environ.get("D9_TEST_READER") == "own":
+        raise harness.Skip("the tests' own reader does not take them apart")
+    r, _, events = record(box, name)
+    want = [{"id": int(w["id"]), "delta": int(w["delta"]), "ratio": float(w["ratio"]), "what": w["what"]} for w in r.lines("CUSTOM")]
+    check(len(want) >= 20, "the program declared none")
+    equal([e["name"] for e in of(events, "custom")], ["order"] * len(want), "names")
+    got = [e["fields"] for e in of(events, "custom")]
+    equal(sorted(got, key=lambda f: f["id"]), sorted(want, key=lambda f: f["id"]), "fields")
+    text = box.d9("dump", box.dir).out
+    check("name=order id=7 delta=-7 ratio=1.75 what=box-7\n" in text, "d9 dump does not take them apart")
+
+
+@harness.parametrise(EXAMPLES)
+def the_same_without_a_recorder(box, name):
+    alone = box.run(EXAMPLES[name](), shim=False, rc=0)
+    recorded, truth, events = record(box, name)
+    equal(truth_of(alone)["recorder"], 0, "a recorder was found")
+    check(events, "nothing was recorded")
+    equal(sorted(map(str, alone.lines("CUSTOM"))), sorted(map(str, recorded.lines("CUSTOM"))), "what the program did")
+    for k in ("task_spawn", "ready", "task_end", "app_span", "log", "custom"):
+        equal(truth_of(alone)[k], truth[k], k)
+
+
+harness.main()

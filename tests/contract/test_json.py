@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""What commands print for scripts is what docs/CONTRACT.md promises: keys and types of each JSON document, metrics, orders,
+exit codes.  On recordings of a lock convoy and of two threads that wait for each other, and on a program that still runs."""
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+import harness  # noqa: E402
+from contract import Judge  # noqa: E402
+from harness import check, equal  # noqa: E402
+
+SOURCES = os.path.join(os.path.dirname(HERE), "scenarios", "src")
+PYTHON = os.path.realpath(sys.executable)
+METRICS = ("d9_up d9_configured d9_supported d9_active d9_errors_total d9_disk_usage_bytes d9_events_total d9_dropped_events_total "
+           "d9_written_bytes_total d9_heartbeat_age_seconds").split()
+
+
+def convoy(box):
+    exe = os.path.join(box.path, "convoy")
+    subprocess.run(["cc", "-O2", "-g", "-w", "-pthread", "-o", exe, os.path.join(SOURCES, "s11_lock_convoy.c")], check=True, timeout=60)
+    return [exe]
+
+
+def circle(_box):
+    return [PYTHON, os.path.join(SOURCES, "s25_lock_order.py")]
+
+
+SCENES = {"convoy": convoy, "circle": circle}
+
+
+def document(box, *argv):
+    docs = harness.mutate([json.loads(box.d9(*argv, "--json", box.dir).out)])
+    check(docs, "nothing was recorded")
+    return docs[0]
+
+
+def record(box, name):
+    box.run(SCENES[name](box), rc=0)
+    check(box.events(), "nothing was recorded")
+
+
+@harness.parametrise(SCENES)
+def report(box, name):
+    record(box, name)
+    doc = document(box, "report")
+    if harness.MUTANT == "mute":
+        doc["findings"] = []
+    Judge().document("d9.report/1", doc)
+    check(doc["from_ns"] < doc["to_ns"], "a report of no time")
+    equal([f["id"] for f in doc["findings"]][:1], ["lock-contention" if name == "convoy" else "deadlock-cycle"], "first finding")
+    told = {f["id"]: f["measured"] for f in json.loads(box.d9("schema", "--findings").out)["findings"]}
+    for f in doc["findings"]:
+        equal(sorted(f["measured"]), sorted(told[f["id"]]), "what %s measured" % f["id"])
+    for t in doc["processes"][0]["threads"]:
+        parts = sum(t[k] or 0 for k in ("busy_ns", "parked_ns", "blocked_ns", "runnable_ns", "unexplained_ns"))
+        check(abs(parts - t["wall_ns"]) <= 1000, "times of a thread do not add up: %s" % t)
+
+
+def spoil(doc, how):
+    thread = doc["processes"][0]["threads"][0]
+    if how == "a key is missing":
+        del thread["busy_ns"]
+    elif how == "a key nobody told of":
+        thread["busy"] = 1
+    elif how == "a time that is text":
+        thread["wall_ns"] = "1 s"
+    elif how == "another role":
+        thread["role"] = "helper"
+    elif how == "an address that is a number":
+        doc["findings"][0]["cause"]["object"] = 4711
+    else:
+        doc["worst_spans"][0]["kind"] = None
+
+
+@harness.parametrise(["a key is missing", "a key nobody told of", "a time that is text", "another role", "an address that is a number",
+                      "null where something is known"])
+def this_test_sees(box, how):
+    record(box, "convoy")
+    doc = document(box, "report")
+    spoil(doc, how)
+    try:
+        Judge().document("d9.report/1", doc)
+    except harness.Failure:
+        return
+    raise harness.Failure("nothing was seen")
+
+
+@harness.parametrise(SCENES)
+def hist_spans_and_locks(box, name):
+    record(box, name)
+    kind = "mutex" if name == "convoy" else "sem"
+    hist = document(box, "hist", kind)
+    Judge().document("d9.hist/1", hist)
+    equal(sum(b["count"] for b in hist["buckets"]), hist["count"], "calls in buckets")
+    equal(sum(t["count"] for t in hist["threads"]), hist["count"], "calls of threads")
+    check(all(b["hi"] == 2 * b["lo"] for b in hist["buckets"]), "buckets are no powers of two: %s" % hist["buckets"])
+    spans = document(box, "spans")
+    Judge().document("d9.spans/1", spans)
+    lengths = [s["dur_ns"] for s in spans["spans"]]
+    check(lengths and max(lengths) > 0, "no spans")
+    equal(lengths, sorted(lengths, reverse=True), "longest first")
+    locks = document(box, "locks")
+    Judge().document("d9.locks/1", locks)
+    check(locks["locks"] and (locks["locks"][0]["waits"] > 100 if name == "convoy" else locks["locks"][0]["pending"]),
+          "the lock that was waited for: %s" % locks)
+
+
+@harness.test
+def longer_and_kind_choose(box):
+    record(box, "convoy")
+    spans = document(box, "spans", "--longer", "500us", "--kind", "mutex")["spans"]
+    check(spans and all(s["dur_ns"] > 500_000 and s["kind"] == "mutex" for s in spans), "chosen: %s" % spans[:3])
+    every = [s for s in document(box, "spans")["spans"] if s["kind"] == "mutex" and s["dur_ns"] > 500_000]
+    equal(len(spans), len(every), "spans chosen")
+
+
+@harness.test
+def fail_if(box):
+    record(box, "convoy")
+    found = box.findings()
+    critical = sum(f["severity"] == "critical" for f in found)
+    for expr, rc in (("critical>=%d" % critical, 1), ("critical>%d" % critical, 0), ("findings>%d" % len(found), 0),
+                     ("lock-contention>=1", 1), ("deadlock-cycle>0", 0), ("wait.p99>100us", 1), ("wait.max>10s", 0),
+                     ("wait.max>10s,critical>0", 1), ("dropped>0", 0)):
+        box.d9("report", "--fail-if", expr, box.dir, rc=rc)
+    for expr in ("bogus>1", "wait.p99>1", "critical", "critical>1ms", "wait.p98>1ms", ""):
+        box.d9("report", "--fail-if", expr, box.dir, rc=2)
+
+
+@harness.test
+def exit_codes(box):
+    record(box, "convoy")
+    none = os.path.join(box.path, "none")
+    mine = str(os.getpid())
+    for rc, argv in ((0, ["report", box.dir]), (0, ["spans", "--longer", "60m", box.dir]), (0, ["dump", box.dir]),
+                     (2, []), (2, ["report", "--bogus", box.dir]), (2, ["hist", box.dir]), (2, ["hist", "bogus", box.dir]),
+                     (2, ["spans", "--longer", "1xx", box.dir]), (2, ["ctl", mine]), (2, ["ctl", mine, "dance"]), (2, ["nonsense"]),
+                     (3, ["report", none]), (3, ["dump", none]), (3, ["locks", none]), (3, ["status", none]), (3, ["ctl", mine, "on"])):
+        r = box.d9(*argv, rc=rc)
+        check(bool(r.err) == (rc != 0) and (rc == 0 or not r.out), "%s: stdout %r, stderr %r" % (argv, r.out[:200], r.err[:200]))
+
+
+# ---- a program that runs -----------------------------------------------------------------------------------------
+
+
+def status(box):
+    doc = document(box, "status")
+    Judge().document("d9.status/1", doc)
+    equal(len(doc["processes"]), 1, "families")
+    return doc["processes"][0]
+
+
+def wait_until(question, what, seconds=20):
+    end = time.monotonic() + seconds
+    while not question():
+        check(time.monotonic() < end, what)
+        time.sleep(0.05)  # polling for what the program does on its own time
+
+
+def running(box):
+    p = box.start([PYTHON, "-c", "import time\nfor i in range(6000): time.sleep(0.01)"])
+    wait_until(lambda: box.folders(), "no folder")
+    wait_until(lambda: status(box)["alive"], "never alive")
+    return p
+
+
+@harness.test
+def status_and_ctl(box):
+    p = running(box)
+    equal((status(box)["pid"], status(box)["state"], status(box)["active"]), (p.pid, "on", True), "at first")
+    wait_until(lambda: status(box)["heartbeat_age_ns"], "no heartbeat")
+    box.d9("ctl", str(p.pid), "off")
+    wait_until(lambda: status(box)["state"] == "off", "off is not seen")
+    equal((status(box)["configured"], status(box)["supported"], status(box)["active"]), (True, True, False), "when off")
+    box.d9("ctl", str(p.pid), "on")
+    wait_until(lambda: status(box)["state"] == "on", "on is not seen")
+    box.d9("ctl", str(p.pid), "flush")
+    wait_until(lambda: status(box)["events"], "flush writes nothing")
+    time.sleep(0.3)  # long enough for calls that are to be recorded
+    box.end(p)
+    masks = [e["mask"] for e in box.events() if e["event"] == "control"]
+    check(0 in masks and masks[-1] != 0, "off and on again is not in the recording: %s" % masks)
+    equal((status(box)["alive"], status(box)["state"], status(box)["active"]), (False, "dead", False), "after its end")
+
+
+@harness.test
+def metrics(box):
+    p = running(box)
+    wait_until(lambda: status(box)["events"] and status(box)["heartbeat_age_ns"], "nothing is written")
+    out = box.d9("status", "--metrics", box.dir).out
+    check(out.endswith("# EOF\n"), "it does not end as OpenMetrics does")
+    samples = {}
+    for line in out.splitlines():
+        m = re.fullmatch(r'(\w+)(\{process="[^"]+",pid="%d"\})? (\d+(?:\.\d+)?)' % p.pid, line)
+        check(m or re.match(r"# (TYPE|HELP) d9_\w+ \S|# EOF$", line), "no line of OpenMetrics: %s" % line)
+        if m:
+            samples[m.group(1)] = float(m.group(3))
+    equal(sorted(samples), sorted(METRICS), "metrics")
+    for name in METRICS:
+        check("# TYPE %s " % re.sub("_total$", "", name) in out, "%s has no type" % name)
+    equal([samples[k] for k in ("d9_up", "d9_configured", "d9_supported", "d9_active", "d9_errors_total")], [1, 1, 1, 1, 0], "values")
+    check(samples["d9_events_total"] > 0 and samples["d9_written_bytes_total"] > 0, "nothing was written: %s" % samples)
+
+
+harness.main()

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Services that do nothing wrong, under a steady load, alone and on a machine with twice as many busy programs as CPUs: the
+report must not blame them.  Then the service is made to stand still, and the same report must say so: it is not mute."""
+import os
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import harness  # noqa: E402
+import http_load  # noqa: E402
+from harness import check, equal  # noqa: E402
+from services import SERVICES, equal_least, recording, waits  # noqa: E402
+
+SECONDS = 4
+CLIENTS = 3
+BATCH = 200  # requests over connections that are then made anew
+
+
+def client(service, port, until, done):
+    while time.monotonic() < until:
+        service.ask(port, BATCH)
+        done.append(BATCH)
+        time.sleep(0.01)  # steady, not saturating
+
+
+def steady_load(service, port):
+    """How many requests were answered."""
+    done = []
+    until = time.monotonic() + SECONDS
+    clients = [threading.Thread(target=client, args=(service, port, until, done)) for _ in range(CLIENTS)]
+    for c in clients:
+        c.start()
+    for c in clients:
+        c.join(harness.LIMIT)
+        check(not c.is_alive(), "the service does not answer")
+    return sum(done)
+
+
+def said(f):
+    return "%s %s (%s, %s): %s %s" % (f["severity"], f["id"], f["certainty"], f["thread"], f["title"], f["measured"])
+
+
+def judge(box, name):
+    service = SERVICES[name]
+    port = harness.free_port()
+    p = box.start(service.argv(box, port))
+    http_load.wait_port(port)
+    answered = steady_load(service, port)
+    sick_from = time.monotonic_ns()
+    if service.sicken:
+        service.sicken(port)
+    service.end(p.pid, port)
+    equal(box.finish(p, 60).rc, 0, "exit code")
+    equal_least(answered, CLIENTS * BATCH, "requests answered")
+    equal_least(len(waits(recording(box), service.waits)), 100, "waits")
+    bad = [f for f in box.findings() if f["severity"] in ("critical", "warning")]
+    false = [said(f) for f in bad if f["from_ns"] < sick_from]
+    check(not false, "said of a healthy service:\n" + "\n".join(false))
+    if service.sicken:
+        ids = {f["id"] for f in bad}
+        check(service.findings & ids, "it stood still, and all that was said is %s" % ids)
+
+
+@harness.parametrise(SERVICES)
+def a_healthy_service_is_not_blamed(box, name):
+    judge(box, name)
+
+
+@harness.parametrise(SERVICES)
+def nor_on_a_busy_machine(box, name):
+    for _ in range(2 * (os.cpu_count() or 1)):
+        box.start([os.path.join(harness.PROGS, "busy")], shim=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    judge(box, name)
+
+
+harness.main()

@@ -1,0 +1,277 @@
+/*
+ * The record path and the drainer, called directly: several writers beside a drainer, records inside records as signal
+ * handlers make them, an arena that is full.  Also built with ThreadSanitizer, where the portable atomics serve.
+ */
+#include "format/segment_read.h"
+#include "shim/arena.h"
+#include "shim/drain.h"
+#include "shim/record.h"
+#include "support.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define WRITERS 4
+#define RECORDS 60000
+
+static char dir[] = "/tmp/d9-unit-XXXXXX";
+
+/* ---- an arena, and what was drained from it ------------------------------------------------------------ */
+
+static void remove_arena(void)
+{
+	char command[1200];
+	if (d9_shim.arena_path[0])
+		unlink(d9_shim.arena_path);
+	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+	ck_assert_int_eq(system(command), 0);
+}
+
+static void open_arena(d9_u64 mib)
+{
+	struct d9_config c;
+	char *argv[] = {(char[]){"unit"}, NULL}, *env[] = {NULL};
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	d9_config_from_env(&c, env);
+	snprintf(c.dir, sizeof(c.dir), "%s", dir);
+	c.mem_mb = mib;
+	ck_assert_int_eq(d9_arena_open(&c, "unit", 1, argv), 0);
+	d9_shim.v.h->mask = ~0ull;
+	d9_shim.mask = &d9_shim.v.h->mask;
+}
+
+static struct d9_drain *open_drain(void)
+{
+	void *mem = mmap(NULL, d9_drain_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			 -1, 0);
+	struct d9_drain_options o = {
+		.kind = D9_LEASE_RUN, .lease_fd = -1, .same_pids = true, .back = d9_back, .path = d9_shim.arena_path};
+	ck_assert(mem != MAP_FAILED);
+	o.dirfd = open(d9_shim.v.h->dir, O_RDONLY | O_DIRECTORY);
+	ck_assert_int_ge(o.dirfd, 0);
+	return d9_drain_init(mem, d9_shim.v.h, d9_shim.v.n_chunks, &o);
+}
+
+/* By writer: its records, by their place in the arena: that is the thread's own order. */
+struct place {
+	d9_u64 key, task;
+};
+struct seen {
+	struct place *of[WRITERS];
+	d9_u64 n[WRITERS], lost, out_of_order;
+};
+
+static int see(void *ctx, const struct d9_segr_event *ev)
+{
+	struct seen *s = ctx;
+	const struct d9_ev_wake *e = (const struct d9_ev_wake *)ev->rec;
+	if (ev->id == D9_EV_gap)
+		s->lost += ((const struct d9_ev_gap *)ev->rec)->events;
+	if (ev->id != D9_EV_wake || e->by >= WRITERS)
+		return 0;
+	d9_u64 n = s->n[e->by]++;
+	if (!(n & (n - 1)))
+		s->of[e->by] = realloc(s->of[e->by], (n ? 2 * n : 1) * sizeof(struct place));
+	s->of[e->by][n] = (struct place){(d9_u64)ev->run.serial << 32 | (ev->run.begin + ev->index), e->task};
+	return 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+	return x->key < y->key ? -1 : x->key > y->key;
+}
+
+static void judge_order(struct seen *s)
+{
+	for (int i = 0; i < WRITERS; i++) {
+		if (s->n[i])
+			qsort(s->of[i], s->n[i], sizeof(struct place), by_place);
+		for (d9_u64 k = 0; k < s->n[i]; k++)
+			s->out_of_order += k && s->of[i][k].task <= s->of[i][k - 1].task;
+		free(s->of[i]);
+	}
+}
+
+static void read_back(struct seen *s)
+{
+	struct dirent **names;
+	char path[1400], err[256];
+	int n = scandir(d9_shim.v.h->dir, &names, NULL, alphasort);
+	memset(s, 0, sizeof(*s));
+	for (int i = 0; i < n; i++) {
+		struct d9_segr *r;
+		snprintf(path, sizeof(path), "%s/%s", d9_shim.v.h->dir, names[i]->d_name);
+		if (names[i]->d_name[0] == 's') {
+			ck_assert_msg(!d9_segr_open(path, &r, err, sizeof(err)), "%s", err);
+			ck_assert_int_eq(d9_segr_each(r, see, s), 0);
+			d9_segr_close(r);
+		}
+		free(names[i]);
+	}
+	free(names);
+	judge_order(s);
+}
+
+/* ---- writers ---------------------------------------------------------------------------------------------- */
+
+static struct d9_cell *cell(void) { return d9_me && d9_me->slot ? d9_me : d9_enter_thread(); }
+
+static struct d9_ev_wake *begin(void)
+{
+	struct d9_cell *me = cell();
+	return me ? (struct d9_ev_wake *)d9_record_begin(me, sizeof(struct d9_ev_wake), D9_EV_wake) : NULL;
+}
+
+static void fill(struct d9_ev_wake *e, d9_u64 writer, d9_u64 i)
+{
+	e->rec.site = 0;
+	e->rec.t = 1000 + i;
+	e->task = i;
+	e->by = writer;
+	e->module = e->runtime = 0;
+	d9_record_commit(&e->rec, sizeof(*e), D9_EV_wake);
+}
+
+static d9_u32 issued[WRITERS];
+
+static void *write_many(void *arg)
+{
+	d9_u64 me = (d9_u64)arg;
+	for (d9_u64 i = 0; i < RECORDS; i++) {
+		struct d9_ev_wake *e = begin();
+		if (e)
+			fill(e, me, i);
+		issued[me]++;
+	}
+	return NULL;
+}
+
+static volatile int stop;
+static void *drain_on(void *d)
+{
+	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE))
+		ck_assert_int_ge(d9_drain_pass(d, 0), 0);
+	return NULL;
+}
+
+static void write_at_once(void)
+{
+	pthread_t t[WRITERS];
+	for (d9_u64 i = 0; i < WRITERS; i++)
+		ck_assert_int_eq(pthread_create(&t[i], NULL, write_many, (void *)i), 0);
+	for (int i = 0; i < WRITERS; i++)
+		pthread_join(t[i], NULL);
+}
+
+START_TEST(writers_beside_a_drainer)
+{
+	struct seen s;
+	pthread_t t;
+	open_arena(64);
+	struct d9_drain *d = open_drain();
+	ck_assert_int_eq(pthread_create(&t, NULL, drain_on, d), 0);
+	write_at_once();
+	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+	pthread_join(t, NULL);
+	ck_assert_int_ge(d9_drain_pass(d, D9_PASS_FINAL), 0);
+	read_back(&s);
+	for (int i = 0; i < WRITERS; i++)
+		ck_assert_uint_eq(s.n[i], RECORDS);
+	ck_assert_uint_eq(s.out_of_order, 0);
+	ck_assert_uint_eq(s.lost, 0);
+	ck_assert_int_eq(d9_drain_pass(d, D9_PASS_FINAL), 0); /* nothing is drained twice */
+	remove_arena();
+}
+END_TEST
+
+START_TEST(a_full_arena_counts)
+{
+	struct seen s;
+	open_arena(1);
+	struct d9_drain *d = open_drain();
+	write_at_once();
+	ck_assert_int_ge(d9_drain_pass(d, D9_PASS_FINAL), 0);
+	read_back(&s);
+	d9_u64 kept = 0, all = 0;
+	for (int i = 0; i < WRITERS; i++) {
+		kept += s.n[i];
+		all += issued[i];
+	}
+	ck_assert_uint_gt(s.lost, 0);
+	ck_assert_uint_eq(kept + s.lost, all);
+	remove_arena();
+}
+END_TEST
+
+/*
+ * What a signal handler does: between the reservation of a record and its commit, records of its own, and handlers within
+ * handlers.  Here by plain calls, with counts that make them end up at every place of a chunk.
+ */
+static d9_u64 next_of[WRITERS];
+static void nested(int depth, unsigned pattern)
+{
+	struct d9_ev_wake *e = begin();
+	if (depth < WRITERS - 1)
+		for (unsigned i = pattern >> 2 * depth & 3; i > 0; i--)
+			nested(depth + 1, pattern);
+	ck_assert_ptr_nonnull(e);
+	fill(e, (d9_u64)depth, next_of[depth]++);
+}
+
+START_TEST(records_inside_records)
+{
+	struct seen s;
+	open_arena(64);
+	struct d9_drain *d = open_drain();
+	for (unsigned i = 0; i < 20000; i++) {
+		nested(0, i * 7);
+		if (i % 1000 == 0)
+			ck_assert_int_ge(d9_drain_pass(d, 0), 0);
+	}
+	ck_assert_int_ge(d9_drain_pass(d, D9_PASS_FINAL), 0);
+	read_back(&s);
+	for (int i = 0; i < WRITERS; i++)
+		ck_assert_uint_eq(s.n[i], next_of[i]);
+	ck_assert_uint_eq(s.lost, 0);
+	ck_assert_uint_eq(s.out_of_order, 0);
+	remove_arena();
+}
+END_TEST
+
+/* A record that was reserved and never committed, by a thread that died there, hides nothing that follows it. */
+START_TEST(a_reservation_that_is_left)
+{
+	struct seen s;
+	open_arena(64);
+	struct d9_drain *d = open_drain();
+	struct d9_ev_wake *left = begin();
+	ck_assert_ptr_nonnull(left);
+	for (d9_u64 i = 0; i < 10; i++)
+		fill(begin(), 0, i);
+	ck_assert_int_ge(d9_drain_pass(d, 0), 0);
+	d9_me->slot->state = D9_SLOT_DEAD;
+	ck_assert_int_ge(d9_drain_pass(d, D9_PASS_FINAL), 0);
+	read_back(&s);
+	ck_assert_uint_eq(s.n[0], 10);
+	remove_arena();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("arena");
+	TCase *c = tcase_create("record path");
+	tcase_set_timeout(c, 240);
+	tcase_add_test(c, writers_beside_a_drainer);
+	tcase_add_test(c, a_full_arena_counts);
+	tcase_add_test(c, records_inside_records);
+	tcase_add_test(c, a_reservation_that_is_left);
+	suite_add_tcase(suite, c);
+	return suite_run(suite);
+}
