@@ -6,7 +6,7 @@ import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import D9, PROGS, check, equal, main, need_root, parametrise, test
+from harness import D9, PROGS, SHIM, Skip, check, equal, main, need_root, parametrise, test
 
 
 def program(name):
@@ -80,6 +80,22 @@ def a_file_size_limit_does_not_kill_the_program(box, limit):
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     r = box.run(["sh", "-c", "sleep 0.01; exit 9"], preexec_fn=lower)
     equal(r.rc, 9, "exit code")
+
+
+# ---- shared memory -------------------------------------------------------------------------------------
+
+
+@test
+def a_full_shared_memory_is_none(box):
+    need_root()
+    mount = "mount -t tmpfs -o size=1m none /dev/shm && head -c 2m /dev/zero >/dev/shm/fill 2>/dev/null; "
+    if box.run(["unshare", "-m", "true"], shim=False).rc:
+        raise Skip("cannot make a mount namespace")
+    program = "LD_PRELOAD=%s sleep 0.05; ls /dev/shm" % SHIM
+    r = box.run(["unshare", "-m", "sh", "-c", mount + program], shim=False, rc=0)
+    equal(r.out, "fill\n", "left in /dev/shm")
+    equal(r.err, "", "on stderr")
+    check(spans(box, "nanosleep"), "nothing was recorded")
 
 
 # ---- rights and clocks ---------------------------------------------------------------------------------
