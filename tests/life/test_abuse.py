@@ -70,6 +70,22 @@ def a_message_is_one_line_whatever_the_name(box, name):
     check("\033" not in r.err, "an escape reached the terminal")
 
 
+@test
+def a_report_shows_no_escapes_of_a_command_line(box):
+    box.d9_run(["sh", "-c", "sleep 0.01 # \033[31m \a\n:"], rc=0)
+    r = box.d9("report", box.dir)
+    check("sleep 0.01 # " in r.out, "the command line is not there")
+    check(not any(c < " " and c != "\n" for c in r.out), "control characters in %r" % r.out)
+
+
+@parametrise(["schema", "schema --md", "report", "report --json", "dump", "status", "doctor", "--help"])
+def a_full_disk_behind_stdout_is_told(box, command):
+    box.d9_run(["true"], rc=0)
+    with open("/dev/full", "w") as full:
+        r = box.run([D9] + command.split() + ([box.dir] if command[:3] in ("rep", "dum", "sta") else []), shim=False, stdout=full)
+    one_line(r, 3)
+
+
 # ---- file sizes ----------------------------------------------------------------------------------------
 
 
