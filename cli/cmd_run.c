@@ -216,9 +216,16 @@ static void summarize(const struct run *r)
 	const struct d9_families *f = r->families;
 	if (r->quiet)
 		return;
+	const char *enabled = getenv("D9_ENABLED");
+	if (!d9_families_count(f) && enabled && !strcmp(enabled, "0")) {
+		fprintf(stderr, "d9: nothing was recorded, as D9_ENABLED=0 says\n");
+		return;
+	}
 	if (!d9_families_count(f)) {
 		fprintf(stderr,
-			"d9: nothing was recorded: libd9shim.so did not load into %s; `d9 check %s` says why\n", r->cmd[0], r->cmd[0]);
+			"d9: nothing was recorded: libd9shim.so did not load into %s, or found no memory (ulimit -v) or no folder to "
+			"record into; `d9 check %s` says more\n",
+			r->cmd[0], r->cmd[0]);
 		return;
 	}
 	fprintf(stderr, "d9: %u process famil%s, %llu records, %.1f MB in %s", d9_families_count(f), d9_families_count(f) == 1 ? "y" : "ies",
