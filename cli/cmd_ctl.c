@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +81,7 @@ int d9_cmd_ctl(const struct d9_cmd *self, int argc, char **argv)
 		return r - 1;
 	char *end = NULL;
 	long pid = n == 2 ? strtol(op[0], &end, 10) : 0;
-	if (n != 2 || *end || pid <= 0)
+	if (n != 2 || *end || pid <= 0 || pid > INT_MAX)
 		return d9_fail(D9_EXIT_USAGE, "ctl takes a PID and one of on, off, flush");
 	if (!strcmp(op[1], "snapshot"))
 		return d9_fail(D9_EXIT_USAGE, "`snapshot` is not built in this version: it comes with flight mode");

@@ -30,7 +30,8 @@ struct run {
 	bool quiet;
 	char **cmd;
 	char abs_dir[PATH_MAX], shim[PATH_MAX];
-	sigset_t old_mask;
+	sigset_t old_mask; /* the program gets this and what follows as d9 got it */
+	struct sigaction old_child, old_fsize;
 	int signals; /* signalfd */
 	pid_t pid;
 	struct d9_families *families;
@@ -38,10 +39,10 @@ struct run {
 
 /* ---- options ------------------------------------------------------------------------------------------- */
 
-/* "--segment-mb=4" is D9_SEGMENT_MB=4; refused here, where a person can read it, rather than told in d9 status later. */
+/* "--segment-mb=4" is D9_SEGMENT_MB=4; check_environment() judges them all together: some values depend on others. */
 static int set_option(const char *arg)
 {
-	char name[64] = "D9_", why[sizeof(((struct d9_config *)0)->warnings)];
+	char name[64] = "D9_";
 	const char *eq = strchr(arg, '=');
 	size_t n = 3;
 	if (!eq)
@@ -50,17 +51,6 @@ static int set_option(const char *arg)
 	for (const char *p = arg + 2; p < eq && n + 1 < sizeof(name); p++)
 		name[n++] = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
 	name[n] = 0;
-	struct d9_config c;
-	char *none[] = {NULL};
-	d9_config_from_env(&c, none);
-	if (d9_config_set(&c, name, eq + 1)) {
-		snprintf(why, sizeof(why), "%s", c.warnings);
-		why[strcspn(why, "\n")] = 0;
-		char *semi = strrchr(why, ';'); /* what would be used instead does not apply: nothing is run */
-		if (semi)
-			*semi = 0;
-		return d9_fail(D9_EXIT_USAGE, "%s", why);
-	}
 	return setenv(name, eq + 1, 1) ? d9_fail(EXIT_OWN, "out of memory") : 0;
 }
 
@@ -109,7 +99,7 @@ static int parse(const struct d9_cmd *self, int argc, char **argv, struct run *r
 	return 0;
 }
 
-/* A bad value in the environment is refused too: the program's owner set it for this run. */
+/* A bad value is refused here, where a person can read it, rather than told in d9 status later. */
 static int check_environment(void)
 {
 	extern char **environ;
@@ -118,7 +108,7 @@ static int check_environment(void)
 	if (!c.warnings[0])
 		return 0;
 	c.warnings[strcspn(c.warnings, "\n")] = 0;
-	char *semi = strrchr(c.warnings, ';');
+	char *semi = strrchr(c.warnings, ';'); /* what would be used instead does not apply: nothing is run */
 	if (semi)
 		*semi = 0;
 	return d9_fail(D9_EXIT_USAGE, "%s", c.warnings);
@@ -172,6 +162,8 @@ static int start(struct run *r)
 	if (r->pid < 0)
 		return d9_fail(EXIT_OWN, "cannot fork: %s", strerror(errno));
 	if (!r->pid) {
+		sigaction(SIGCHLD, &r->old_child, NULL);
+		sigaction(SIGXFSZ, &r->old_fsize, NULL);
 		sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
 		execvp(r->cmd[0], r->cmd);
 		e = errno;
@@ -214,6 +206,7 @@ static int attend(struct run *r)
 
 static void block_signals(struct run *r)
 {
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, usual = {.sa_handler = SIG_DFL};
 	sigset_t s;
 	sigemptyset(&s);
 	for (const int *p = (const int[]){SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, 0}; *p;
@@ -222,7 +215,9 @@ static void block_signals(struct run *r)
 	sigprocmask(SIG_BLOCK, &s, &r->old_mask);
 	r->signals = signalfd(-1, &s, SFD_CLOEXEC | SFD_NONBLOCK);
 	/* Over a file size limit a write says EFBIG, and d9 reports it. */
-	signal(SIGXFSZ, SIG_IGN);
+	sigaction(SIGXFSZ, &ignore, &r->old_fsize);
+	/* Where it is ignored, as some service managers leave it, a child's end cannot be waited for. */
+	sigaction(SIGCHLD, &usual, &r->old_child);
 }
 
 static void summarize(const struct run *r)
@@ -230,8 +225,16 @@ static void summarize(const struct run *r)
 	const struct d9_families *f = r->families;
 	if (r->quiet)
 		return;
+	const char *enabled = getenv("D9_ENABLED");
+	if (!d9_families_count(f) && enabled && !strcmp(enabled, "0")) {
+		fprintf(stderr, "d9: nothing was recorded, as D9_ENABLED=0 says\n");
+		return;
+	}
 	if (!d9_families_count(f)) {
-		fprintf(stderr, "d9: nothing was recorded: libd9shim.so did not load into %s; `d9 check %s` says why\n",
+		fprintf(stderr,
+			"d9: nothing was recorded: libd9shim.so did not load into %s, or found no memory (ulimit -v) "
+			"or no folder to "
+			"record into; `d9 check %s` says more\n",
 			r->cmd[0], r->cmd[0]);
 		return;
 	}
@@ -250,7 +253,8 @@ int d9_cmd_run(const struct d9_cmd *self, int argc, char **argv)
 	int e = parse(self, argc, argv, &r);
 	if (e)
 		return e - 1;
-	if ((e = check_environment()) || (e = make_dir(&r)))
+	/* Again with the whole path of the folder: the recorder has room for so long a one only. */
+	if ((e = check_environment()) || (e = make_dir(&r)) || (e = check_environment()))
 		return e;
 	r.families = d9_families_new(r.abs_dir);
 	if (!r.families)

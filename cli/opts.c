@@ -18,13 +18,17 @@
 
 int d9_fail(int code, const char *fmt, ...)
 {
+	char text[8192];
 	va_list ap;
-	fflush(stdout); /* so that the two streams read in the right order on a terminal */
-	fputs("d9: ", stderr);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
+	/* A name from outside may hold line ends and escapes; the message stays one line. */
+	for (char *p = text; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = '?';
+	fflush(stdout); /* so that the two streams read in the right order on a terminal */
+	fprintf(stderr, "d9: %s\n", text);
 	return code;
 }
 

@@ -71,8 +71,11 @@ static void command_line(const struct d9_trace_proc *p)
 	printf("%s", *p->exe ? p->exe : "(unknown program)");
 	if (arg < end)
 		arg += strlen(arg) + 1; /* argv[0] repeats the name */
-	for (int n = 0; arg < end && n < 6; arg += strlen(arg) + 1, n++)
-		printf(" %.60s", arg);
+	for (int n = 0; arg < end && n < 6; arg += strlen(arg) + 1, n++) {
+		putchar(' ');
+		for (int i = 0; i < 60 && arg[i]; i++) /* a script as an argument has line ends, and may have worse */
+			putchar((unsigned char)arg[i] < ' ' || arg[i] == 0x7f ? ' ' : arg[i]);
+	}
 }
 
 static void process(const struct d9_report *r, d9_u32 i)

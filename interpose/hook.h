@@ -7,6 +7,8 @@
 #include "real.h"
 #include "shim/shim.h"
 
+#include <linux/seccomp.h>
+
 #define D9_BIT(name) (1ull << D9_FAM_##name)
 #define D9_BEGIN(name, object, fd)                                                                \
 	struct d9_call d9_c;                                                                      \
@@ -34,5 +36,17 @@
 		if (__builtin_expect(d9_c.site && d9_c.t0 > d9_shim.writer_due, 0)) \
 			d9_writer_consider();                                       \
 	} while (0)
+
+/* Does this prctl change what the calling thread, and no other, may do? */
+static inline bool d9_prctl_changes_rights(long op)
+{
+	return op == PR_SET_KEEPCAPS || op == PR_SET_SECUREBITS || op == PR_CAPBSET_DROP || op == PR_CAP_AMBIENT;
+}
+
+/* Is this a prctl after which reading the time stamp counter is a fatal signal?  Strict seccomp forbids it too. */
+static inline bool d9_forbids_clock(long op, unsigned long a)
+{
+	return (op == PR_SET_TSC && a == PR_TSC_SIGSEGV) || (op == PR_SET_SECCOMP && a == SECCOMP_MODE_STRICT);
+}
 
 #endif

@@ -168,6 +168,13 @@ WRAP_IDENTITY(chroot, (const char *path), (path), d9_shim_before_root())
 WRAP_IDENTITY(unshare, (int flags), (flags),
 	      flags &(CLONE_NEWUSER | CLONE_NEWPID) ? d9_shim_before_sandbox(0) : NOTHING)
 
+/*
+ * What one thread may do changes for that thread alone.  A drain thread that kept the old rights would answer the next
+ * setuid or setgid otherwise than the caller's thread, and glibc aborts on that; one that is started later has the new ones.
+ */
+D9_EXPORT int capset(void *head, const void *data);
+WRAP_IDENTITY(capset, (void *head, const void *data), (head, data), d9_shim_before_sandbox(0))
+
 D9_EXPORT int prctl(int op, ...)
 {
 	va_list ap;
@@ -180,7 +187,11 @@ D9_EXPORT int prctl(int op, ...)
 		d9_shim_renamed();
 		return r;
 	}
-	if (op != PR_SET_SECCOMP)
+	if (d9_prctl_changes_rights(op))
+		d9_shim_before_sandbox(0);
+	if (d9_forbids_clock(op, a))
+		d9_shim_before_no_clock();
+	if (op != PR_SET_SECCOMP || a == SECCOMP_MODE_STRICT)
 		return d9_real.prctl(op, a, b, c, d);
 	D9_BEGIN(prctl, 0, -1);
 	int was_free = d9_shim_free();

@@ -16,8 +16,8 @@
 /* ---- syscall(): assembly for all but the few numbers that matter here ------------------------------ */
 
 /*
- * syscall() is variadic and hot (the JVM asks gettid 10,000 times in two seconds), so everything but futex, seccomp and
- * prctl jumps on with its registers and stack as they are.  The slow function takes seven longs: the first six where the
+ * syscall() is variadic and hot (the JVM asks gettid 10,000 times in two seconds), so everything but futex, seccomp,
+ * prctl and changes of identity jumps on with its registers and stack as they are.  The slow function takes seven longs: the first six where the
  * caller put them, the seventh where a seventh variadic argument lies.
  */
 __asm__(".text\n"
@@ -33,11 +33,15 @@ __asm__(".text\n"
 	"	je d9_syscall_slow\n"
 	"	cmpq $157, %rdi\n" /* SYS_prctl */
 	"	je d9_syscall_slow\n"
+	"	leaq -105(%rdi), %r11\n" /* SYS_setuid to SYS_capset: changes of identity, and what lies between */
+	"	cmpq $21, %r11\n"
+	"	jbe d9_syscall_slow\n"
 	"	movq d9_real_syscall(%rip), %r11\n"
 	"	jmp *%r11\n"
 	"	.cfi_endproc\n"
 	"	.size syscall, .-syscall\n");
-_Static_assert(SYS_futex == 202 && SYS_seccomp == 317 && SYS_prctl == 157, "the numbers in the stub");
+_Static_assert(SYS_futex == 202 && SYS_seccomp == 317 && SYS_prctl == 157 && SYS_setuid == 105 && SYS_capset == 126,
+	       "the numbers in the stub");
 _Static_assert(offsetof(struct d9_real, syscall) < sizeof(struct d9_real), "the stub calls through d9_real_syscall");
 
 long d9_syscall_slow(long n, long a, long b, long c, long d, long e, long f);
@@ -82,12 +86,37 @@ static long futex(long n, long a, long b, long c, long d, long e, long f, const 
 	}
 }
 
+/* By system call they are the calling thread's alone: see capset. */
+static bool changes_rights(long n, long a)
+{
+	switch (n) {
+	case SYS_setuid:
+	case SYS_setgid:
+	case SYS_setreuid:
+	case SYS_setregid:
+	case SYS_setgroups:
+	case SYS_setresuid:
+	case SYS_setresgid:
+	case SYS_capset:
+		return true;
+	case SYS_prctl:
+		return d9_prctl_changes_rights(a);
+	default:
+		return false;
+	}
+}
+
 __attribute__((used)) long d9_syscall_slow(long n, long a, long b, long c, long d, long e, long f)
 {
 	if (n == SYS_futex)
 		return futex(n, a, b, c, d, e, f, __builtin_return_address(0), __builtin_frame_address(0));
-	bool filter =
-		n == SYS_seccomp ? a == SECCOMP_SET_MODE_STRICT || a == SECCOMP_SET_MODE_FILTER : a == PR_SET_SECCOMP;
+	if (changes_rights(n, a))
+		d9_shim_before_sandbox(0);
+	if (n == SYS_prctl ? d9_forbids_clock(a, (unsigned long)b) : n == SYS_seccomp && a == SECCOMP_SET_MODE_STRICT) {
+		d9_shim_before_no_clock();
+		return d9_real.syscall(n, a, b, c, d, e, f);
+	}
+	bool filter = n == SYS_seccomp ? a == SECCOMP_SET_MODE_FILTER : n == SYS_prctl && a == PR_SET_SECCOMP;
 	if (!filter)
 		return d9_real.syscall(n, a, b, c, d, e, f);
 	D9_BEGIN(seccomp, 0, -1);

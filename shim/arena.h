@@ -53,7 +53,8 @@ struct d9_private {   /* wiped on fork too */
 	d9_i32 pid;
 	d9_u32 writer_state;   /* writer_thread.c */
 	d9_u32 writer_drained; /* its last pass wrote everything */
-	d9_u32 spare[2];
+	d9_i32 writer_tid;     /* the thread's, from its first act on */
+	d9_u32 spare;
 };
 
 /* Begins of the runtime ABI that have not ended (abi.c). */

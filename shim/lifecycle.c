@@ -177,13 +177,31 @@ void d9_shim_before_sandbox(int filter)
 	struct d9_proc *p = own_proc();
 	if (!p || d9_shim.priv->nosys)
 		return;
-	(void)d9_writer_stop(d9_shim.v.h->exit_ms);
+	d9_writer_leave(d9_shim.v.h->exit_ms);
 	if (filter) {
 		(void)d9_enter_thread();
 		d9_store_relaxed(&d9_shim.priv->nosys, 1);
 		p->flags |= D9_PROC_SECCOMP;
 		d9_add_relaxed(&d9_shim.v.h->nosyscall, 1);
 	}
+}
+
+void d9_shim_before_no_clock(void)
+{
+	struct d9_private *pr = d9_shim.priv;
+	struct d9_proc *p = own_proc();
+	if (!d9_shim.v.h || (d9_clock.kind != D9_CLOCK_TSC && !d9_clock.vdso_gettime) || (!p && pr->alive == D9_INSIDE))
+		return; /* the last: a vfork child in its parent's memory */
+	d9_store_release(&d9_shim.mask, &off);
+	if (p) {
+		struct d9_arena_header *h = d9_shim.v.h;
+		struct d9_text t = {h->warnings, strlen(h->warnings), sizeof(h->warnings)};
+		d9_text_str(&t, "a process forbade itself the time stamp counter (PR_SET_TSC, strict seccomp): its "
+				"recording ended there\n");
+		if (!pr->nosys)
+			d9_writer_leave(h->exit_ms);
+	}
+	d9_store_release(&pr->alive, D9_REFUSED); /* nothing of the recorder reads a clock here again */
 }
 
 void d9_shim_sandbox_failed(int was_free)

@@ -34,10 +34,12 @@ void d9_shim_exec_failed(void);
 void d9_shim_before_uid(d9_u32 uid);
 /* Before a change of the root: the drain thread, if there is to be one, opens what it needs now. */
 void d9_shim_before_root(void);
-/* Before a system call filter, or a user namespace, after which a second thread is in the way. */
+/* Before a system call filter, a user namespace or a change of one thread's rights, after which a second thread is in the way. */
 void d9_shim_before_sandbox(int filter);
 /* The filter was refused: programs ask so whether there are filters.  was_free: d9_shim_free() before the attempt. */
 void d9_shim_sandbox_failed(int was_free);
+/* Before the time stamp counter is forbidden: recording ends in this process, and d9 status says why. */
+void d9_shim_before_no_clock(void);
 /* May the recorder make system calls of its own here? */
 int d9_shim_free(void);
 /* The calling thread has a new name. */

@@ -273,6 +273,13 @@ static void set_config(struct d9_arena_header *h, const struct d9_config *c)
 
 static bool random_bytes(void *p, size_t n) { return d9_sys3(SYS_getrandom, (long)p, (long)n, 0) == (long)n; }
 
+/* What is written at once must have its memory: in a full tmpfs the first store would be a SIGBUS. */
+static bool back_tables(void *m, d9_u32 n_chunks)
+{
+	d9_shim.populate = !d9_sys3(SYS_madvise, (long)m, 4096, D9_MADV_POPULATE_WRITE);
+	return d9_back(m, d9_off_procs(n_chunks));
+}
+
 /* Maps the arena where it can be: /dev/shm, the output folder, or memory that only this family sees. */
 static void *map_arena(const struct d9_config *c, const d9_u64 family[2], d9_u32 *n_chunks, struct d9_text *path,
 		       long *ret_error)
@@ -284,14 +291,19 @@ static void *map_arena(const struct d9_config *c, const d9_u64 family[2], d9_u32
 	d9_text_hex(path, family[0], 16);
 	d9_text_hex(path, family[1], 16);
 	void *m = map_file(path->p, d9_arena_bytes(*n_chunks), ret_error);
-	if (m)
+	if (m && back_tables(m, *n_chunks))
 		return m;
+	if (m) { /* it is full */
+		(void)d9_sys2(SYS_munmap, (long)m, (long)d9_arena_bytes(*n_chunks));
+		(void)d9_sys1(SYS_unlink, (long)path->p);
+		*ret_error = -ENOSPC;
+	}
 	*n_chunks = chunks_allowed(c, NULL);
 	path->n = 0;
 	path->p[0] = 0;
 	long r = d9_sys6(SYS_mmap, 0, (long)d9_arena_bytes(*n_chunks), PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	return r < 0 && r > -4096 ? NULL : (void *)r;
+	return (r < 0 && r > -4096) || !back_tables((void *)r, *n_chunks) ? NULL : (void *)r;
 }
 
 int d9_arena_open(const struct d9_config *c, const char *name, int argc, char **argv)
@@ -312,15 +324,8 @@ int d9_arena_open(const struct d9_config *c, const char *name, int argc, char **
 	d9_u64 bytes = d9_arena_bytes(n_chunks);
 	d9_shim.anonymous = !path[0];
 	memcpy(d9_shim.arena_path, path, sizeof(path));
-	d9_shim.populate = !d9_sys3(SYS_madvise, (long)m, 4096, D9_MADV_POPULATE_WRITE);
 	(void)d9_sys3(SYS_madvise, (long)m, (long)bytes, MADV_NOHUGEPAGE);
 	(void)d9_sys3(SYS_madvise, (long)m, (long)bytes, MADV_DONTDUMP);
-	if (!d9_back(m, d9_off_procs(n_chunks))) {
-		(void)d9_sys2(SYS_munmap, (long)m, (long)bytes);
-		if (path[0])
-			(void)d9_sys1(SYS_unlink, (long)path);
-		return -ENOSPC;
-	}
 	struct d9_view v;
 	d9_view_init(&v, m, n_chunks);
 	struct d9_arena_header *h = v.h;

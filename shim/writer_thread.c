@@ -5,6 +5,7 @@
  * RUNNING             the thread, its files open  identity changes (futex)
  * STOPPING            exit, identity changes      the thread         make a last pass and end
  * DONE                the thread, released        exit (futex)       the last pass is over
+ * priv.writer_tid     the thread                  sandboxes          whom to wait for; published by writer_state
  *
  * The thread's first act is to take a descriptor table of its own: a second thread that shares a table makes every
  * growth of it stall for milliseconds and every descriptor call dearer, and the program's close loops would meet our files.
@@ -153,6 +154,7 @@ static void *run(void *arg)
 	struct d9_private *pr = d9_shim.priv;
 	struct own_drain own;
 	(void)arg;
+	d9_store_relaxed(&pr->writer_tid, (d9_i32)d9_sys0(SYS_gettid));
 	long r = d9_sys3(SYS_close_range, 0, ~0u, D9_CLOSE_RANGE_UNSHARE);
 	(void)d9_sys3(SYS_prctl, 15 /* PR_SET_NAME */, (long)"d9-drain", 0);
 	if (r)
@@ -242,10 +244,24 @@ bool d9_writer_stop(unsigned ms)
 	return pr->writer_drained;
 }
 
+void d9_writer_leave(unsigned ms)
+{
+	struct d9_private *pr = d9_shim.priv;
+	struct timespec nap = {0, 50000};
+	d9_u64 end = d9_mono_ns() + ms * 1000000ull;
+	(void)d9_writer_stop(ms);
+	/* Between DONE and its end it is still there; the exit code of a thread that ends last is the process's. */
+	d9_i32 tid = d9_load_relaxed(&pr->writer_tid);
+	while (tid && d9_sys3(SYS_tgkill, pr->pid, tid, 0) == 0 && d9_mono_ns() < end)
+		(void)d9_sys2(SYS_nanosleep, (long)&nap, 0);
+	d9_store_relaxed(&pr->writer_tid, 0);
+}
+
 void d9_writer_inline(void)
 {
 	struct own_drain own;
-	d9_u64 block = all_signals(), old = 0;
+	d9_u64 block = all_signals(), old = 0, fsize = 1ull << (SIGXFSZ - 1), before = 0;
+	struct timespec none = {0, 0};
 	if (d9_shim.priv->nosys)
 		return;
 	(void)d9_sys1(
@@ -253,9 +269,12 @@ void d9_writer_inline(void)
 		CLONE_FILES); /* this thread ends the process: a table of its own harms nobody, and fd numbers stay */
 	(void)d9_sys4(SYS_rt_sigprocmask, 2, (long)&block, (long)&old,
 		      8); /* SIGXFSZ would kill before the last segment is out */
+	(void)d9_sys2(SYS_rt_sigpending, (long)&before, 8);
 	if (open_own(&own)) {
 		close_own(&own, d9_drain_pass(own.d, D9_PASS_FINAL) >= 0);
 		adopt_others();
 	}
+	if (!(before & fsize)) /* ours, if there is one: it is taken back, or it would kill now */
+		(void)d9_sys4(SYS_rt_sigtimedwait, (long)&fsize, 0, (long)&none, 8);
 	(void)d9_sys4(SYS_rt_sigprocmask, 2, (long)&old, 0, 8);
 }

@@ -18,6 +18,9 @@ void d9_writer_now(void);
 /* Asks the thread for a last pass and waits for its end, at most ms.  False: there is none, or it did not end in time. */
 bool d9_writer_stop(unsigned ms);
 
+/* The same, and waits until the kernel has forgotten the thread: for what only a process without a second one may do. */
+void d9_writer_leave(unsigned ms);
+
 /* Drains here and now, in the calling thread, which is about to end the process: its descriptors become its own. */
 void d9_writer_inline(void);
 

@@ -2,6 +2,7 @@
 #include "prog.h"
 
 #include <grp.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -22,8 +23,13 @@
 static struct sock_filter allow_all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
 static struct sock_fprog filter = {1, allow_all};
 
+int capset(struct __user_cap_header_struct *h, const struct __user_cap_data_struct *d);
+
 int main(void)
 {
+	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct caps[2];
+	MUST(!syscall(SYS_capget, &head, caps));
 	gid_t groups[] = {NOBODY};
 	CALL("initgroups", initgroups("root", 0));
 	CALL("setgroups", setgroups(1, groups));
@@ -36,6 +42,7 @@ int main(void)
 	CALL("unshare", unshare(-1));
 	CALL("chroot", chroot("/nowhere"));
 	CALL("chroot", chroot("/"));
+	CALL("capset", capset(&head, caps));
 	CALL("seteuid", seteuid(NOBODY));
 	CALL("seteuid", seteuid(0));
 	CALL("setreuid", setreuid(0, 0));

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""What hostile surroundings do to d9 and to a recorded program: each case was a bug once."""
+import os
+import resource
+import signal
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from harness import D9, PROGS, SHIM, Skip, check, equal, main, need_root, parametrise, test
+
+
+def program(name):
+    return os.path.join(PROGS, name)
+
+
+def spans(box, hook):
+    return [e for e in box.events() if e["event"] == "span" and e["hook"] == hook]
+
+
+def one_line(r, rc):
+    equal(r.rc, rc, "exit code")
+    check(r.err.startswith("d9: ") and r.err.count("\n") == 1 and r.err.endswith("\n"), "not one line: %r" % r.err)
+
+
+# ---- d9 run --------------------------------------------------------------------------------------------
+
+
+@test
+def d9_run_where_the_ends_of_children_are_ignored(box):
+    code = "import signal, os, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    r = box.run([sys.executable, "-c", code, D9, "run", "--quiet", "--dir", box.dir, "--", "sh", "-c", "exit 9"], shim=False, timeout=20)
+    equal(r.rc, 9, "exit code")
+
+
+@test
+def the_program_gets_the_signal_dispositions_that_d9_got(box):
+    look = ["grep", "SigIgn", "/proc/self/status"]
+    for ignored in ("SIGCHLD", "SIGXFSZ", "SIGPIPE"):
+        code = "import signal, os, sys; signal.signal(signal.%s, signal.SIG_IGN); os.execvp(sys.argv[1], sys.argv[1:])" % ignored
+        bare = box.run([sys.executable, "-c", code] + look, shim=False, rc=0)
+        under = box.run([sys.executable, "-c", code, D9, "run", "--quiet", "--dir", box.dir, "--"] + look, shim=False, rc=0)
+        equal(under.out, bare.out, "signals ignored by the program, %s ignored" % ignored)
+    bare = box.run(look, shim=False, rc=0)
+    equal(box.d9_run(look, rc=0).out, bare.out, "signals ignored by the program")
+
+
+@parametrise([("--segment-mb=1", "--total-mb=4"), ("--total-mb=4", "--segment-mb=1")])
+def options_that_depend_on_each_other_in_any_order(box, options):
+    box.d9_run(["true"], options=options, rc=0)
+    one_line(box.d9_run(["true"], options=["--total-mb=4"]), 2)
+
+
+@test
+def a_folder_name_longer_than_the_recorder_can_hold_is_refused(box):
+    deep = os.path.join(box.path, *["d" * 200] * 4)
+    os.makedirs(deep)
+    one_line(box.run([D9, "run", "--dir", deep, "--", "true"], shim=False), 2)
+
+
+# ---- messages ------------------------------------------------------------------------------------------
+
+
+NAMES = {"line end": "a\nb", "escape": "\033[31mred", "long": "x" * 5000}
+
+
+@parametrise(sorted(NAMES))
+def a_message_is_one_line_whatever_the_name(box, name):
+    r = box.run([D9, "report", NAMES[name]], shim=False)
+    one_line(r, 3)
+    check("\033" not in r.err, "an escape reached the terminal")
+
+
+@test
+def a_report_shows_no_escapes_of_a_command_line(box):
+    box.d9_run(["sh", "-c", "sleep 0.01 # \033[31m \a\n:"], rc=0)
+    r = box.d9("report", box.dir)
+    check("sleep 0.01 # " in r.out, "the command line is not there")
+    check(not any(c < " " and c != "\n" for c in r.out), "control characters in %r" % r.out)
+
+
+@parametrise(["schema", "schema --md", "report", "report --json", "dump", "status", "doctor", "--help"])
+def a_full_disk_behind_stdout_is_told(box, command):
+    box.d9_run(["true"], rc=0)
+    with open("/dev/full", "w") as full:
+        r = box.run([D9] + command.split() + ([box.dir] if command[:3] in ("rep", "dum", "sta") else []), shim=False, stdout=full)
+    one_line(r, 3)
+
+
+# ---- file sizes ----------------------------------------------------------------------------------------
+
+
+@parametrise([0, 1024])
+def a_file_size_limit_does_not_kill_the_program(box, limit):
+    def lower():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    r = box.run(["sh", "-c", "sleep 0.01; exit 9"], preexec_fn=lower)
+    equal(r.rc, 9, "exit code")
+
+
+# ---- shared memory -------------------------------------------------------------------------------------
+
+
+@test
+def a_full_shared_memory_is_none(box):
+    need_root()
+    mount = "mount -t tmpfs -o size=1m none /dev/shm && head -c 2m /dev/zero >/dev/shm/fill 2>/dev/null; "
+    if box.run(["unshare", "-m", "true"], shim=False).rc:
+        raise Skip("cannot make a mount namespace")
+    program = "LD_PRELOAD=%s sleep 0.05; ls /dev/shm" % SHIM
+    r = box.run(["unshare", "-m", "sh", "-c", mount + program], shim=False, rc=0)
+    equal(r.out, "fill\n", "left in /dev/shm")
+    equal(r.err, "", "on stderr")
+    check(spans(box, "nanosleep"), "nothing was recorded")
+
+
+# ---- rights and clocks ---------------------------------------------------------------------------------
+
+
+@parametrise(["keep-caps", "keep-caps-raw", "no-fixup"])
+def a_change_of_one_threads_rights(box, how):
+    need_root()
+    os.chmod(box.path, 0o755)
+    for delay in ("0", "1300"):  # 1300 ms: a drain thread is there already
+        bare = box.run([program("rights"), how, delay], shim=False)
+        equal(bare.rc, 7, "exit code without the recorder")
+        r = box.run([program("rights"), how, delay])
+        equal(r.rc, 7, "exit code after %s ms: %s" % (delay, r.err))
+    check(spans(box, "setresgid"), "the change of group is not recorded")
+
+
+@parametrise(["tsc", "tsc-raw", "strict", "strict-raw"])
+def a_program_that_forbids_itself_the_clock(box, how):
+    for delay in ("5", "1300"):
+        r = box.run([program("rights"), how, delay])
+        equal(r.rc, 7, "exit code after %s ms" % delay)
+        r = box.d9_run([program("rights"), how, delay], env={"D9_NAME": "outside"})
+        equal(r.rc, 7, "exit code under d9 run")
+    waits = [s for s in spans(box, "poll") if s["dur_ns"] > 4_000_000]
+    check(len(waits) >= 4, "what was recorded before is not there: %s" % [(s["pid"], s["dur_ns"]) for s in waits])
+
+
+if __name__ == "__main__":
+    main()
