@@ -3,6 +3,7 @@
 #define D9_CLI_MODEL_INTERNAL_H
 #include "model.h"
 
+#define D9_LOOK_NS 1000000      /* shorter event waits are looks: asked for no time, or hardly any */
 #define D9_PROBE_GAP_NS 3000    /* R5: a probe and the wait after it are one park */
 #define D9_NULL_POLL_NS 2000    /* R6 */
 #define D9_SAME_DEPTH_BYTES 256 /* R3: one place in code that is interpreted, then compiled */

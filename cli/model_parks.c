@@ -193,7 +193,7 @@ static void find_homes(struct d9_model *m, d9_u32 thread, struct scratch *sc)
 /* Event waits that never waited, and sleeps that did: a loop that looks around now and then, not one that is blocked. */
 static bool only_looks(const struct d9_model *m, const struct scratch *sc, d9_u32 home)
 {
-	if (d9_kind_class(m->t->sites.v[home].kind) != D9_CLASS_EVENT || sc->use[home].longest >= 1000000)
+	if (d9_kind_class(m->t->sites.v[home].kind) != D9_CLASS_EVENT || sc->use[home].longest >= D9_LOOK_NS)
 		return false;
 	d9_u64 slept = 0;
 	for (size_t i = 0; i < sc->touched.n; i++) {
@@ -255,10 +255,13 @@ static void add_shared_homes(struct d9_model *m, d9_u32 thread, struct scratch *
 
 /* ---- parks ------------------------------------------------------------------------------------- */
 
-/* R5: a look that found nothing, and the wait right after it, are one park. */
-static bool continues(const struct d9_park *before, int result, const struct d9_span *s)
+/*
+ * R5: a look that found nothing, and the wait right after it, are one park.  A wait that timed out is no look: a loop
+ * with nothing to do comes back as often as it says.
+ */
+static bool continues(const struct d9_park *before, bool looked, const struct d9_span *s)
 {
-	return before->site == s->site && result == 0 && s->t0 - before->t1 < D9_PROBE_GAP_NS &&
+	return before->site == s->site && looked && s->t0 - before->t1 < D9_PROBE_GAP_NS &&
 	       d9_kind_class(s->kind) == D9_CLASS_EVENT;
 }
 
@@ -266,7 +269,7 @@ static void collect_parks(struct d9_model *m, d9_u32 thread, const struct scratc
 {
 	struct d9_trace_thread *th = &m->t->threads.v[thread];
 	struct d9_model_thread *mt = &m->threads[thread];
-	int result = -1;
+	bool looked = false;
 	for (size_t i = 0; i < th->spans.n; i++) {
 		struct d9_span *s = &th->spans.v[i];
 		if (!sc->use[s->site].home || s->flags & D9_SPAN_NESTED)
@@ -275,13 +278,13 @@ static void collect_parks(struct d9_model *m, d9_u32 thread, const struct scratc
 			continue;
 		s->flags |= D9_SPAN_PARK;
 		struct d9_park *last = mt->parks.n ? &mt->parks.v[mt->parks.n - 1] : NULL;
-		if (last && continues(last, result, s)) {
+		if (last && continues(last, looked, s)) {
 			last->t1 = s->t1;
 			last->span = (d9_u32)i;
 		} else {
 			d9_vec_push(&mt->parks, (struct d9_park){s->t0, s->t1, (d9_u32)i, s->site});
 		}
-		result = s->result;
+		looked = s->result == 0 && s->t1 - s->t0 < D9_LOOK_NS;
 	}
 }
 

@@ -192,6 +192,18 @@ START_TEST(r5_probe_and_wait_are_one_park)
 }
 END_TEST
 
+START_TEST(r5_a_wait_that_timed_out_is_no_probe)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
+	for (int k = 0; k < 7; k++) /* 50 ms with nothing to do, and again at once */
+		tb_span(&B, 1, home,
+			(struct tb_span){.t0 = MS(50 * k), .t1 = MS(50 * k + 50) - US(2), .fd = 5, .result = 0});
+	analyse();
+	ck_assert_uint_eq(M->threads[thread(100)].parks.n, 7);
+	ck_assert_int_eq(M->threads[thread(100)].role, D9_ROLE_WORKER);
+}
+END_TEST
+
 START_TEST(r6_null_wakeups_are_counted_apart)
 {
 	d9_u32 wait = tb_site(&B, "pthread_cond_wait", 0x3000, 400, NULL);
@@ -1262,6 +1274,7 @@ int main(void)
 					   r3_depth_alone_does_not_decide,
 					   r4_distance_in_the_code,
 					   r5_probe_and_wait_are_one_park,
+					   r5_a_wait_that_timed_out_is_no_probe,
 					   r6_null_wakeups_are_counted_apart,
 					   r7_pools_by_object,
 					   worker_rule,
