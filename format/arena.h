@@ -187,7 +187,7 @@ enum d9_slot_state { D9_SLOT_FREE, D9_SLOT_TAKEN, D9_SLOT_LIVE, D9_SLOT_DEAD };
 
 struct d9_thread {
 	d9_u32 state; /* enum d9_slot_state; FREE -> TAKEN by CAS, LIVE released when filled, FREE again by the drainer */
-	d9_u32 use;   /* how often the slot was used before: part of the thread's id */
+	d9_u32 use;   /* how often the slot was used, this time included: part of the thread's id */
 	d9_u32 proc;
 	d9_i32 tid;
 	char comm[16];
@@ -280,7 +280,7 @@ struct d9_chunk_entry {
 };
 
 struct d9_chunk {
-	d9_u32 thread; /* thread id (slot and use); D9_THREAD_NONE: nothing here yet */
+	d9_u32 thread; /* thread id (slot and use); D9_THREAD_NONE or 0: nothing here yet */
 	d9_u32 serial; /* +1 with each chunk of the thread: the order of its events */
 	d9_u64 generation;
 	d9_u64 claimed_tsc;

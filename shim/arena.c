@@ -133,6 +133,8 @@ static int find_slot(void)
 
 static bool fill_slot(struct d9_thread *s, struct d9_private *pr)
 {
+	if (!s->use)
+		s->use = 1; /* so that no thread's id is 0, which is what a page that is new says */
 	s->proc = pr->proc;
 	s->tid = own_tid(pr->nosys);
 	if (!s->tid)
@@ -261,6 +263,7 @@ bool d9_claim_chunk(struct d9_cell *me)
 		prepare_chunk(i, me);
 		if (!d9_local_cas64((d9_u64 *)&me->cursor, (d9_u64)old, (d9_u64)d9_shim.v.chunks[i].rec)) {
 			/* A signal handler gave this thread a chunk meanwhile: use that one. */
+			d9_store_relaxed(&d9_shim.v.chunks[i].thread, D9_THREAD_NONE);
 			d9_store_release(&d9_shim.v.entries[i].state, D9_CHUNK_WORD(0, D9_CHUNK_BACKED));
 		} else if (old) {
 			/* Whoever moved the cursor out of a chunk, and nobody else, says that it is full. */

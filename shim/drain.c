@@ -164,10 +164,11 @@ static int take_chunk(struct d9_drain *d, d9_u32 i)
 	d9_u32 word = d9_load_acquire(&e->state), state = D9_CHUNK_STATE(word);
 	if (state != D9_CHUNK_ACTIVE && state != D9_CHUNK_FULL && state != D9_CHUNK_DRAINING)
 		return 0;
-	d9_u32 thread = d9_load_acquire(&d->v.chunks[i].thread), serial = d->v.chunks[i].serial;
-	if (thread == D9_THREAD_NONE || D9_THREAD_SLOT(thread) != D9_CHUNK_OWNER(word) ||
+	d9_u32 thread = d9_load_acquire(&d->v.chunks[i].thread);
+	if (!thread || thread == D9_THREAD_NONE || D9_THREAD_SLOT(thread) != D9_CHUNK_OWNER(word) ||
 	    D9_THREAD_SLOT(thread) >= D9_N_THREADS)
 		return 0; /* just claimed */
+	d9_u32 serial = d->v.chunks[i].serial;
 	bool dead = d->o.sink || d9_live_slot_dead(d, D9_THREAD_SLOT(thread)), end;
 	d9_u32 was = d9_load_relaxed(&e->drained);
 	if (d->o.drained && d->o.drained(d->o.drained_ctx, thread, serial) > was)

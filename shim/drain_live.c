@@ -366,11 +366,10 @@ static int tell_in_call(struct d9_drain *d, d9_u32 slot, d9_u64 now)
 	const struct d9_in_call *c = &d->v.threads[slot].call;
 	d9_u32 site = d9_load_acquire(&c->site);
 	struct d9_ev_pending e = {.rec = {HEAD(pending), site, now},
-				  .since = d9_load_relaxed(&c->t0),
-				  .object = d9_load_relaxed(&c->object),
-				  .fd = d9_load_relaxed(&c->fd)};
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	/* A sample that straddles two calls shows in the site or in the start. */
+				  .since = d9_load_acquire(&c->t0),
+				  .object = d9_load_acquire(&c->object),
+				  .fd = d9_load_acquire(&c->fd)};
+	/* Acquired, so that the second look comes after: a sample that straddles two calls shows in the site or in the start. */
 	if (!site || d9_load_acquire(&c->site) != site || d9_load_relaxed(&c->t0) != e.since || e.since > now)
 		return 0;
 	e.owner = d9_load_relaxed(&d->v.threads[slot].call_owner);
