@@ -162,8 +162,10 @@ struct d9_cell *d9_enter_thread(void)
 	if (!h)
 		return NULL;
 	d9_u32 alive = d9_load_acquire(&pr->alive);
-	if (alive != D9_INSIDE && (alive != D9_OUTSIDE || !enter_process()))
+	if (alive != D9_INSIDE && (alive != D9_OUTSIDE || !enter_process())) {
+		d9_add_relaxed(&h->drops, 1);
 		return NULL;
+	}
 	struct d9_cell *me = d9_me;
 	if (me && me->slot)
 		return me;
