@@ -1,6 +1,7 @@
 /* See live.h. */
 #include "live.h"
 
+#include "shim/adopt.h"
 #include "shim/drain.h"
 #include "shim/view.h"
 
@@ -17,21 +18,10 @@
 
 #define PREFIX "/dev/shm/d9-"
 
-/* Only names that this program makes are opened, so a planted link leads nowhere else. */
-static int name_is_ours(const char *p)
-{
-	size_t n = strlen(PREFIX);
-	if (strncmp(p, PREFIX, n))
-		return 0;
-	p += n;
-	size_t digits = strspn(p, "0123456789");
-	return digits && p[digits] == '-' && strspn(p + digits + 1, "0123456789abcdef") == 32 && !p[digits + 33];
-}
-
 static int open_arena(const char *path, int write, struct d9_live *ret)
 {
 	struct stat st;
-	if (!name_is_ours(path))
+	if (!d9_adopt_name_is_ours(path))
 		return -EBADMSG;
 	snprintf(ret->path, sizeof(ret->path), "%s", path);
 	ret->fd = open(path, (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC);

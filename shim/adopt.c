@@ -13,8 +13,7 @@
 
 #define PREFIX "/dev/shm/d9-"
 
-/* "/dev/shm/d9-UID-32 hex digits": anything else is not a name this program made. */
-static bool name_is_ours(const char *p)
+bool d9_adopt_name_is_ours(const char *p)
 {
 	size_t prefix = sizeof(PREFIX) - 1;
 	if (strncmp(p, PREFIX, prefix))
@@ -65,7 +64,7 @@ static int open_file(int dirfd, struct d9_adopted *a)
 	if (n < 0)
 		return n == -EINVAL ? -EBADMSG : (int)n;
 	a->path[n] = 0;
-	if (!name_is_ours(a->path))
+	if (!d9_adopt_name_is_ours(a->path))
 		return -EBADMSG;
 	long fd = d9_sys3(SYS_open, (long)a->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (fd < 0)

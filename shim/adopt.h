@@ -6,6 +6,9 @@
 #define D9_SHIM_ADOPT_H
 #include "drain.h"
 
+/* "/dev/shm/d9-UID-32 hex digits": anything else is not a name this program made, and a planted link leads nowhere else. */
+bool d9_adopt_name_is_ours(const char *path);
+
 struct d9_adopted {
 	struct d9_drain *d;
 	struct d9_arena_header *h;

@@ -33,6 +33,14 @@ static d9_u32 n_procs(const struct d9_drain *d)
 }
 static d9_u32 thread_id(const struct d9_drain *d, d9_u32 slot) { return D9_THREAD_ID(slot, d->v.threads[slot].use); }
 
+/* A record of the drainer's own about a thread, after what it refers to. */
+static int tell(struct d9_drain *d, d9_u32 slot, const struct d9_rec *rec)
+{
+	d9_u32 id = thread_id(d, slot);
+	int r = d9_define_for(d, id, rec);
+	return r ? r : d9_drain_add(d, id, 0, 0, 0, rec);
+}
+
 static bool proc_live(const struct d9_proc *p)
 {
 	d9_u32 s = d9_load_acquire(&p->state);
@@ -243,9 +251,7 @@ int d9_live_cpu(struct d9_drain *d)
 		struct d9_ev_cpu e = {.rec = {HEAD(cpu), 0, d9_drain_now(d)}, .source = 1};
 		if (!read_schedstat(d->v.procs[s->proc].pid, s->tid, &e.run, &e.delay))
 			continue;
-		int r = d9_define_for(d, thread_id(d, i), &e.rec);
-		if (!r)
-			r = d9_drain_add(d, thread_id(d, i), 0, 0, 0, &e.rec);
+		int r = tell(d, i, &e.rec);
 		if (r)
 			return r;
 	}
@@ -306,9 +312,7 @@ static int tell_calls(struct d9_drain *d, d9_u32 slot)
 					.max = d9_load_relaxed(&c->max_tsc),
 					.hook = hook,
 					.errors = d9_load_relaxed(&c->errors)};
-		int r = d9_define_for(d, thread_id(d, slot), &e.rec);
-		if (!r)
-			r = d9_drain_add(d, thread_id(d, slot), 0, 0, 0, &e.rec);
+		int r = tell(d, slot, &e.rec);
 		if (r)
 			return r;
 	}
@@ -336,9 +340,7 @@ int d9_live_gaps(struct d9_drain *d)
 			continue;
 		struct d9_ev_gap e = {
 			.rec = {HEAD(gap), 0, d9_drain_now(d)}, .events = more, .since = d->drops_since[i]};
-		int r = d9_define_for(d, thread_id(d, i), &e.rec);
-		if (!r)
-			r = d9_drain_add(d, thread_id(d, i), 0, 0, 0, &e.rec);
+		int r = tell(d, i, &e.rec);
 		if (r)
 			return r;
 		d->drops_told[i] = drops + 1;
@@ -373,8 +375,7 @@ static int tell_in_call(struct d9_drain *d, d9_u32 slot, d9_u64 now)
 	if (!site || d9_load_acquire(&c->site) != site || d9_load_relaxed(&c->t0) != e.since || e.since > now)
 		return 0;
 	e.owner = d9_load_relaxed(&d->v.threads[slot].call_owner);
-	int r = d9_define_for(d, thread_id(d, slot), &e.rec);
-	return r ? r : d9_drain_add(d, thread_id(d, slot), 0, 0, 0, &e.rec);
+	return tell(d, slot, &e.rec);
 }
 
 static int tell_held(struct d9_drain *d, d9_u32 slot, d9_u64 now)
@@ -386,9 +387,7 @@ static int tell_held(struct d9_drain *d, d9_u32 slot, d9_u64 now)
 				       .since = d9_load_relaxed(&h->t)};
 		if (!e.object || e.since > now)
 			continue;
-		int r = d9_define_for(d, thread_id(d, slot), &e.rec);
-		if (!r)
-			r = d9_drain_add(d, thread_id(d, slot), 0, 0, 0, &e.rec);
+		int r = tell(d, slot, &e.rec);
 		if (r)
 			return r;
 	}
