@@ -47,7 +47,7 @@ static int flush_ourselves(const struct d9_live *l)
 	int dir = open(l->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return -errno;
-	int r = d9_adopt_open(dir, D9_LEASE_RUN, &a);
+	int r = d9_adopt_open(dir, D9_LEASE_RUN, NULL, &a);
 	if (r) {
 		close(dir);
 		return r;

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -29,7 +30,7 @@ struct run {
 	const char *dir;
 	bool quiet;
 	char **cmd;
-	char abs_dir[PATH_MAX], shim[PATH_MAX];
+	char abs_dir[PATH_MAX], shim[PATH_MAX], name[40];
 	sigset_t old_mask; /* the program gets this and what follows as d9 got it */
 	struct sigaction old_child, old_fsize;
 	int signals; /* signalfd */
@@ -150,6 +151,17 @@ static int preload(struct run *r)
 	return 0;
 }
 
+/* The name of this run: what its program starts carries it, and so tells whose it is. */
+static int name_run(struct run *r)
+{
+	d9_u64 random[2];
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return d9_fail(EXIT_OWN, "the kernel gave no random bytes: %s", strerror(errno));
+	snprintf(r->name, sizeof(r->name), "%016llx%016llx", (unsigned long long)random[0],
+		 (unsigned long long)random[1]);
+	return setenv("D9_RUN", r->name, 1) ? d9_fail(EXIT_OWN, "out of memory") : 0;
+}
+
 /* ---- the program ------------------------------------------------------------------------------------------ */
 
 /* Starts CMD; what exec says comes through a pipe that a successful exec closes. */
@@ -254,9 +266,9 @@ int d9_cmd_run(const struct d9_cmd *self, int argc, char **argv)
 	if (e)
 		return e - 1;
 	/* Again with the whole path of the folder: the recorder has room for so long a one only. */
-	if ((e = check_environment()) || (e = make_dir(&r)) || (e = check_environment()))
+	if ((e = check_environment()) || (e = make_dir(&r)) || (e = name_run(&r)) || (e = check_environment()))
 		return e;
-	r.families = d9_families_new(r.abs_dir);
+	r.families = d9_families_new(r.abs_dir, r.name);
 	if (!r.families)
 		return d9_fail(EXIT_OWN, "out of memory");
 	block_signals(&r);

@@ -1,6 +1,7 @@
 /* See run_families.h. */
 #include "run_families.h"
 
+#include "format/segment_read.h"
 #include "shim/adopt.h"
 #include "shim/atomic.h"
 #include "shim/clock.h"
@@ -18,22 +19,29 @@
 #define RESCAN_NS 20000000ull /* how soon a new family is noticed */
 #define PASS_NS 500000000ull  /* how often a family is drained without being asked */
 #define ALIVE_NS 200000000ull /* how often it is seen whether a family has ended */
+#define EAGER_TRIES 100u /* then a folder that has nothing to take over is looked at as often as a family is drained */
 
 struct family {
 	char name[NAME_MAX + 1];
 	struct d9_adopted a;
-	enum { KNOWN_BEFORE, WAITING, DRAINING, ENDED } state;
-	d9_u64 passed_mono, alive_mono;
+	enum {
+		NOT_OURS, /* there before, or recorded by another run */
+		WAITING,  /* nothing in it tells yet whose it is, or it cannot be had yet */
+		DRAINING,
+		ITS_OWN, /* ours, but it drains itself: it was over before it was seen, or has no memory to share */
+		ENDED
+	} state;
+	unsigned tries;
+	d9_u64 tried_mono, passed_mono, alive_mono;
 	d9_u64 events, dropped, segments;
 };
 
 struct d9_families {
-	char dir[PATH_MAX];
+	char dir[PATH_MAX], run[40];
 	struct family *of;
 	unsigned n, room;
 	d9_u64 scanned_mono;
 	struct timespec dir_mtime;
-	unsigned taken;
 };
 
 static struct family *find(struct d9_families *f, const char *name)
@@ -82,13 +90,14 @@ static void scan(struct d9_families *f, int state)
 	f->dir_mtime = st.st_mtim;
 }
 
-struct d9_families *d9_families_new(const char *dir)
+struct d9_families *d9_families_new(const char *dir, const char *run)
 {
 	struct d9_families *f = calloc(1, sizeof(*f));
 	if (!f)
 		return NULL;
 	snprintf(f->dir, sizeof(f->dir), "%s", dir);
-	scan(f, KNOWN_BEFORE);
+	snprintf(f->run, sizeof(f->run), "%s", run);
+	scan(f, NOT_OURS);
 	return f;
 }
 
@@ -99,30 +108,100 @@ static int open_folder(const struct d9_families *f, const struct family *m)
 	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+static bool is_segment(const char *name)
+{
+	return (name[0] == 's' || name[0] == 'k') && name[1] == '-' && strspn(name + 2, "0123456789") == 6 &&
+	       !strcmp(name + 8, ".d9");
+}
+
 static void note_counts(struct family *m)
 {
 	m->events = m->a.h->events_drained;
 	m->dropped = m->a.h->drops;
 }
 
-/* Takes a family over as soon as its memory is ready.  One that drained itself on its way out is done. */
-static void take_over(struct d9_families *f, struct family *m)
+/* ---- a family that drains itself: what its segments say ------------------------------------------------- */
+
+struct found {
+	const struct d9_families *f;
+	bool ours;
+	d9_u64 events;
+};
+
+static int look(void *ctx, const struct d9_segr_event *ev)
+{
+	struct found *w = ctx;
+	size_t n = strlen(w->f->run);
+	w->events += d9_events[ev->id].kind != D9_KIND_META;
+	w->ours |= ev->id == D9_EV_info && ev->tail.n == 4 + n && !memcmp(ev->tail.p, "run=", 4) &&
+		   !memcmp(ev->tail.p + 4, w->f->run, n);
+	return 0;
+}
+
+/* Reads the folder's segments.  False: there is none yet. */
+static bool read_segments(const struct d9_families *f, const struct family *m, struct found *ret)
 {
 	int dir = open_folder(f, m);
-	if (dir < 0) {
-		m->state = ENDED;
-		return;
+	bool any = false;
+	*ret = (struct found){.f = f};
+	DIR *d = dir < 0 ? NULL : fdopendir(dir);
+	if (!d) {
+		if (dir >= 0)
+			close(dir);
+		return false;
 	}
-	int r = d9_adopt_open(dir, D9_LEASE_RUN, &m->a);
+	for (struct dirent *e; (e = readdir(d));) {
+		struct d9_segr *r;
+		if (!is_segment(e->d_name) || d9_segr_open_at(dirfd(d), e->d_name, &r, NULL, 0))
+			continue;
+		any = true;
+		(void)d9_segr_each(r, look, ret);
+		d9_segr_close(r);
+	}
+	closedir(d);
+	return any;
+}
+
+/* Whose it is can be told from its segments alone, and they only once there is no memory to be waited for. */
+static void judge(const struct d9_families *f, struct family *m)
+{
+	struct found found;
+	if (!read_segments(f, m, &found))
+		return;
+	m->state = found.ours ? ITS_OWN : NOT_OURS;
+	m->events = found.events;
+}
+
+/* ---- taking over, draining ------------------------------------------------------------------------------ */
+
+/* Takes a family over as soon as its memory is ready. */
+static void take_over(struct d9_families *f, struct family *m, d9_u64 now)
+{
+	if (m->tries > EAGER_TRIES && now - m->tried_mono < PASS_NS)
+		return;
+	m->tries++;
+	m->tried_mono = now;
+	int dir = open_folder(f, m);
+	int r = dir < 0 ? -errno : d9_adopt_open(dir, D9_LEASE_RUN, f->run, &m->a);
 	if (!r) {
 		m->state = DRAINING;
-		f->taken++;
 		return;
 	}
-	close(dir);
-	/* -ENOENT: not made yet, or over already; -EBADMSG: its header is not finished; -EAGAIN: it drains itself. */
-	if (++m->passed_mono > 500)
-		m->state = ENDED;
+	if (dir >= 0)
+		close(dir);
+	switch (r) {
+	case -ENOENT: /* not made yet, over already, or no memory that can be shared */
+		judge(f, m);
+		break;
+	case -EBADMSG: /* its header is not finished, or never will be ours to read */
+	case -EAGAIN:  /* ours, and it drains itself at present */
+	case -ENOMEM:
+	case -EMFILE:
+	case -ENFILE:
+		break;
+	default: /* another run's, another user's, no folder */
+		m->state = NOT_OURS;
+	}
 }
 
 static void finish(struct family *m)
@@ -164,12 +243,6 @@ struct oldest {
 	d9_u64 bytes;
 };
 
-static bool is_segment(const char *name)
-{
-	return (name[0] == 's' || name[0] == 'k') && name[1] == '-' && strspn(name + 2, "0123456789") == 6 &&
-	       !strcmp(name + 8, ".d9");
-}
-
 static void measure_folder(const struct d9_families *f, const struct family *m, struct oldest *o)
 {
 	char path[PATH_MAX + NAME_MAX + 2];
@@ -193,11 +266,14 @@ static void measure_folder(const struct d9_families *f, const struct family *m, 
 	closedir(d);
 }
 
+/* A folder that is still waited for may be another run's: it is no part of this session until it has said so. */
+static bool ours(const struct family *m) { return m->state == DRAINING || m->state == ITS_OWN || m->state == ENDED; }
+
 static void measure(const struct d9_families *f, struct oldest *o)
 {
 	*o = (struct oldest){.total = 0};
 	for (unsigned i = 0; i < f->n; i++)
-		if (f->of[i].state != KNOWN_BEFORE)
+		if (ours(&f->of[i]))
 			measure_folder(f, &f->of[i], o);
 }
 
@@ -231,34 +307,42 @@ void d9_families_round(struct d9_families *f)
 	}
 	for (unsigned i = 0; i < f->n; i++) {
 		if (f->of[i].state == WAITING)
-			take_over(f, &f->of[i]);
+			take_over(f, &f->of[i], now);
 		if (f->of[i].state == DRAINING)
 			drain(&f->of[i], now);
 	}
 	evict(f);
 }
 
-void d9_families_ended(struct d9_families *f, int pid, int status)
+/* Every family that is there now is taken over, if it can be. */
+static void take_all(struct d9_families *f)
 {
-	/* Told before anything is drained: a drainer that finds the process gone by itself does not know how it ended. */
+	d9_u64 now = d9_mono_ns();
 	f->dir_mtime = (struct timespec){0};
 	scan(f, WAITING);
 	for (unsigned i = 0; i < f->n; i++) {
+		f->of[i].tries = 0;
 		if (f->of[i].state == WAITING)
-			take_over(f, &f->of[i]);
+			take_over(f, &f->of[i], now);
+	}
+}
+
+void d9_families_ended(struct d9_families *f, int pid, int status)
+{
+	/* Told before anything is drained: a drainer that finds the process gone by itself does not know how it ended. */
+	take_all(f);
+	for (unsigned i = 0; i < f->n; i++)
 		if (f->of[i].state == DRAINING)
 			d9_drain_child_ended(f->of[i].a.d, pid, status);
-	}
 }
 
 void d9_families_finish(struct d9_families *f)
 {
-	f->dir_mtime = (struct timespec){0};
-	scan(f, WAITING);
+	take_all(f);
 	for (unsigned i = 0; i < f->n; i++) {
 		struct family *m = &f->of[i];
-		if (m->state == WAITING)
-			take_over(f, m);
+		if (m->state == WAITING || m->state == ITS_OWN)
+			judge(f, m);
 		if (m->state != DRAINING)
 			continue;
 		if (!d9_drain_alive(m->a.d)) {
@@ -268,6 +352,7 @@ void d9_families_finish(struct d9_families *f)
 		(void)d9_drain_pass(m->a.d, D9_PASS_FINAL); /* its segment is closed; the next is its own thread's */
 		note_counts(m);
 		d9_adopt_close(&m->a);
+		m->state = ENDED;
 	}
 }
 
@@ -283,7 +368,7 @@ unsigned d9_families_count(const struct d9_families *f)
 {
 	unsigned n = 0;
 	for (unsigned i = 0; i < f->n; i++)
-		n += f->of[i].state != KNOWN_BEFORE;
+		n += ours(&f->of[i]);
 	return n;
 }
 
@@ -300,14 +385,6 @@ d9_u64 d9_families_dropped(const struct d9_families *f)
 	d9_u64 n = 0;
 	for (unsigned i = 0; i < f->n; i++)
 		n += f->of[i].dropped;
-	return n;
-}
-
-unsigned d9_families_alive(const struct d9_families *f)
-{
-	unsigned n = 0;
-	for (unsigned i = 0; i < f->n; i++)
-		n += f->of[i].state == DRAINING;
 	return n;
 }
 

@@ -10,8 +10,10 @@
 
 struct d9_families;
 
-/* Watches `dir` (absolute, there). Families that were there before are left alone. NULL: out of memory. */
-struct d9_families *d9_families_new(const char *dir);
+/*
+ * Watches `dir` (absolute, there) for families whose D9_RUN is `run`; all others are left alone.  NULL: out of memory.
+ */
+struct d9_families *d9_families_new(const char *dir, const char *run);
 void d9_families_free(struct d9_families *f);
 
 /* One round: new families are taken over, those with something to do are drained, those that ended are finished. */
@@ -27,7 +29,6 @@ void d9_families_finish(struct d9_families *f);
 unsigned d9_families_count(const struct d9_families *f);
 d9_u64 d9_families_events(const struct d9_families *f);
 d9_u64 d9_families_dropped(const struct d9_families *f);
-unsigned d9_families_alive(const struct d9_families *f);
 /* Bytes of the session's segments on disk. */
 d9_u64 d9_families_bytes(const struct d9_families *f);
 

@@ -131,6 +131,7 @@ struct d9_arena_header {
 	char error_text[192];
 	char shim_version[32];
 	char comm[16];
+	char run[40];                       /* D9_RUN: the `d9 run` that drains this family; "" = none */
 	_Alignas(256) char warnings[1536];  /* a line each */
 	_Alignas(4096) char exe_args[4096]; /* path, NUL, arguments each ended by a NUL */
 };

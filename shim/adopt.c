@@ -85,7 +85,7 @@ static int open_file(int dirfd, struct d9_adopted *a)
 	return 0;
 }
 
-static int map(struct d9_adopted *a, d9_u32 kind, int dirfd)
+static int map(struct d9_adopted *a, d9_u32 kind, const char *run, int dirfd)
 {
 	long m = d9_sys6(SYS_mmap, 0, (long)a->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, a->fd, 0);
 	if (m < 0 && m > -4096)
@@ -95,6 +95,8 @@ static int map(struct d9_adopted *a, d9_u32 kind, int dirfd)
 		return -EBADMSG;
 	if (!same_boot(a->h))
 		return -ESTALE;
+	if (run && strncmp(run, a->h->run, sizeof(a->h->run)))
+		return -EXDEV;
 	if (!d9_lease_take(a->fd, &a->h->lease, kind))
 		return -EAGAIN;
 	m = d9_sys6(SYS_mmap, 0, (long)d9_drain_bytes(), PROT_READ | PROT_WRITE,
@@ -113,12 +115,12 @@ static int map(struct d9_adopted *a, d9_u32 kind, int dirfd)
 	return 0;
 }
 
-int d9_adopt_open(int dirfd, d9_u32 kind, struct d9_adopted *ret)
+int d9_adopt_open(int dirfd, d9_u32 kind, const char *run, struct d9_adopted *ret)
 {
 	*ret = (struct d9_adopted){.fd = -1, .dirfd = -1};
 	int r = open_file(dirfd, ret);
 	if (!r)
-		r = map(ret, kind, dirfd);
+		r = map(ret, kind, run, dirfd);
 	if (r)
 		d9_adopt_close(ret);
 	return r;
@@ -148,7 +150,7 @@ void d9_adopt_close(struct d9_adopted *a)
 int d9_adopt_dead(int dirfd, d9_u32 kind)
 {
 	struct d9_adopted a;
-	int r = d9_adopt_open(dirfd, kind, &a);
+	int r = d9_adopt_open(dirfd, kind, NULL, &a);
 	if (r) {
 		(void)d9_sys1(SYS_close, dirfd);
 		return r;

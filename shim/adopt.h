@@ -21,10 +21,11 @@ struct d9_adopted {
 
 /*
  * Opens the arena that folder's symlink `arena` names, if it is one of ours (path, owner, type, size, header), and takes
- * its lease.  dirfd is taken over on success.  0; -ENOENT no arena; -EBADMSG not an arena of this version; -EPERM not ours;
- * -ESTALE of an earlier boot; -EAGAIN somebody drains it.
+ * its lease.  run: only a family that the `d9 run` of this name started; NULL = any.  dirfd is taken over on success.
+ * 0; -ENOENT no arena; -EBADMSG not an arena of this version; -EPERM not ours; -ESTALE of an earlier boot;
+ * -EXDEV of another run; -EAGAIN somebody drains it.
  */
-int d9_adopt_open(int dirfd, d9_u32 kind, struct d9_adopted *ret);
+int d9_adopt_open(int dirfd, d9_u32 kind, const char *run, struct d9_adopted *ret);
 
 /* Unlinks the arena and its symlink: after the last segment, when nobody of the family is left. */
 void d9_adopt_remove(struct d9_adopted *a);

@@ -77,6 +77,11 @@ static int define_facts(struct d9_drain *d)
 	for (int i = 0; i < 16; i++)
 		d9_text_hex(&t, h->boot_id[i], 2);
 	int r = define_info(d, "version", text);
+	if (!r && h->run[0]) {
+		char run[sizeof(h->run) + 1] = {0}; /* the members' claim: it may not end */
+		memcpy(run, h->run, sizeof(h->run));
+		r = define_info(d, "run", run);
+	}
 	if (!r)
 		r = define_info(d, "boot_id", boot);
 	if (!r)
