@@ -1,6 +1,7 @@
 /* See adopt.h. Raw system calls only: it also runs in the host's drain thread. */
 #include "adopt.h"
 #include "atomic.h"
+#include "files.h"
 #include "lease.h"
 #include "sys.h"
 #include "text.h"
@@ -28,21 +29,9 @@ bool d9_adopt_name_is_ours(const char *p)
 
 static bool same_boot(const struct d9_arena_header *h)
 {
-	char uuid[40] = "";
-	d9_u8 id[16] = {0};
-	long fd = d9_sys3(SYS_open, (long)"/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0)
+	d9_u8 id[16];
+	if (!d9_boot_id(id))
 		return true; /* cannot be told; the arena's file would not have outlived a boot on a tmpfs */
-	long n = d9_sys3(SYS_read, fd, (long)uuid, sizeof(uuid) - 1);
-	(void)d9_sys1(SYS_close, fd);
-	int digits = 0;
-	for (const char *p = uuid; n > 0 && *p && digits < 32; p++) {
-		int v = *p >= '0' && *p <= '9' ? *p - '0' : *p >= 'a' && *p <= 'f' ? *p - 'a' + 10 : -1;
-		if (v >= 0) {
-			id[digits / 2] |= (d9_u8)(v << (digits & 1 ? 0 : 4));
-			digits++;
-		}
-	}
 	return !memcmp(id, h->boot_id, sizeof(id));
 }
 
@@ -163,37 +152,22 @@ int d9_adopt_dead(int dirfd, d9_u32 kind)
 	return r;
 }
 
-/* Layout of getdents64's records (man 2 getdents64). */
-struct entry {
-	d9_u64 ino, off;
-	d9_u16 len;
-	d9_u8 type;
-	char name[];
-};
-
 void d9_adopt_scan(const char *dir, unsigned max)
 {
-	_Alignas(16) char buf[2048];
-	long fd = d9_sys3(SYS_open, (long)dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	unsigned adopted = 0;
-	if (fd < 0)
+	struct d9_dir d;
+	if (!d9_dir_open(&d, AT_FDCWD, dir))
 		return;
-	for (long n; adopted < max && (n = d9_sys3(SYS_getdents64, fd, (long)buf, sizeof(buf))) > 0;)
-		for (long at = 0; at < n && adopted < max;) {
-			const struct entry *e = (const void *)(buf + at);
-			char name[300], target[8];
-			at += e->len;
-			if (e->name[0] == '.')
-				continue;
-			struct d9_text t = d9_text_in(name, sizeof(name));
-			d9_text_str(&t, e->name);
-			d9_text_str(&t, "/arena");
-			if (d9_sys4(SYS_readlinkat, fd, (long)name, (long)target, sizeof(target)) < 0)
-				continue;
-			long folder = d9_sys4(SYS_openat, fd, (long)e->name,
-					      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-			if (folder >= 0)
-				adopted += d9_adopt_dead((int)folder, D9_LEASE_RECOVER) >= 0;
-		}
-	(void)d9_sys1(SYS_close, fd);
+	unsigned adopted = 0;
+	for (const char *e; adopted < max && (e = d9_dir_next(&d));) {
+		char name[300], target[8];
+		struct d9_text t = d9_text_in(name, sizeof(name));
+		d9_text_str(&t, e);
+		d9_text_str(&t, "/arena");
+		if (d9_sys4(SYS_readlinkat, d.fd, (long)name, (long)target, sizeof(target)) < 0)
+			continue;
+		long folder = d9_sys4(SYS_openat, d.fd, (long)e, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+		if (folder >= 0)
+			adopted += d9_adopt_dead((int)folder, D9_LEASE_RECOVER) >= 0;
+	}
+	d9_dir_close(&d);
 }

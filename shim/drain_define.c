@@ -4,6 +4,7 @@
  */
 #include "drain_internal.h"
 #include "clock.h"
+#include "files.h"
 #include "sys.h"
 #include "text.h"
 
@@ -233,11 +234,7 @@ static void refresh_name(struct d9_drain *d, struct d9_thread *s)
 	d9_text_str(&t, "/task/");
 	d9_text_u64(&t, (d9_u64)s->tid);
 	d9_text_str(&t, "/comm");
-	long fd = d9_sys3(SYS_open, (long)path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0)
-		return;
-	long n = d9_sys3(SYS_read, fd, (long)name, sizeof(name) - 1);
-	(void)d9_sys1(SYS_close, fd);
+	long n = d9_read_file(path, name, sizeof(name));
 	if (n <= 0)
 		return;
 	name[n - (name[n - 1] == '\n')] = 0;

@@ -4,10 +4,10 @@
  */
 #include "drain_internal.h"
 #include "clock.h"
+#include "files.h"
 #include "sys.h"
 #include "text.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -179,41 +179,26 @@ struct folder_use {
 	char oldest[16];
 };
 
-/* Layout of getdents64's records (man 2 getdents64). */
-struct entry {
-	d9_u64 ino, off;
-	d9_u16 len;
-	d9_u8 type;
-	char name[];
-};
-
 static bool measure(int dirfd, struct folder_use *ret)
 {
-	_Alignas(16) char buf[4096];
+	struct d9_dir d;
 	*ret = (struct folder_use){0};
-	long fd = d9_sys4(SYS_openat, dirfd, (long)".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	if (fd < 0)
+	if (!d9_dir_open(&d, dirfd, "."))
 		return false;
-	for (long n; (n = d9_sys3(SYS_getdents64, fd, (long)buf, sizeof(buf))) > 0;) {
-		for (long at = 0; at < n;) {
-			const struct entry *e = (const void *)(buf + at);
-			at += e->len;
-			struct stat st;
-			if (!segment_number(e->name) ||
-			    d9_sys4(SYS_newfstatat, dirfd, (long)e->name, (long)&st, AT_SYMLINK_NOFOLLOW))
-				continue;
-			ret->bytes += (d9_u64)st.st_size;
-			ret->n++;
-			if (ret->oldest[0] &&
-			    (st.st_mtim.tv_sec > ret->oldest_s ||
-			     (st.st_mtim.tv_sec == ret->oldest_s && st.st_mtim.tv_nsec >= ret->oldest_ns)))
-				continue;
-			ret->oldest_s = st.st_mtim.tv_sec;
-			ret->oldest_ns = st.st_mtim.tv_nsec;
-			memcpy(ret->oldest, e->name, 12);
-		}
+	for (const char *name; (name = d9_dir_next(&d));) {
+		struct stat st;
+		if (!segment_number(name) || d9_sys4(SYS_newfstatat, dirfd, (long)name, (long)&st, AT_SYMLINK_NOFOLLOW))
+			continue;
+		ret->bytes += (d9_u64)st.st_size;
+		ret->n++;
+		if (ret->oldest[0] && (st.st_mtim.tv_sec > ret->oldest_s ||
+				       (st.st_mtim.tv_sec == ret->oldest_s && st.st_mtim.tv_nsec >= ret->oldest_ns)))
+			continue;
+		ret->oldest_s = st.st_mtim.tv_sec;
+		ret->oldest_ns = st.st_mtim.tv_nsec;
+		memcpy(ret->oldest, name, 12);
 	}
-	(void)d9_sys1(SYS_close, fd);
+	d9_dir_close(&d);
 	return true;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "drain_internal.h"
 #include "clock.h"
+#include "files.h"
 #include "modules.h"
 #include "sys.h"
 #include "text.h"
@@ -68,14 +69,8 @@ static bool read_stat(int pid, struct stat_line *ret)
 	d9_text_str(&t, "/proc/");
 	d9_text_u64(&t, (d9_u64)pid);
 	d9_text_str(&t, "/stat");
-	long fd = d9_sys3(SYS_open, (long)path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0)
+	if (d9_read_file(path, buf, sizeof(buf)) <= 0)
 		return false;
-	long n = d9_sys3(SYS_read, fd, (long)buf, sizeof(buf) - 1);
-	(void)d9_sys1(SYS_close, fd);
-	if (n <= 0)
-		return false;
-	buf[n] = 0;
 	const char *p = strrchr(buf, ')'); /* the name may hold anything */
 	if (!p || p[1] != ' ')
 		return false;
@@ -86,8 +81,8 @@ static bool read_stat(int pid, struct stat_line *ret)
 				 : field == 20 ? &ret->threads
 				 : field == 22 ? &ret->start
 					       : NULL;
-		for (const char *q = p; number && *q >= '0' && *q <= '9'; q++)
-			*number = *number * 10 + (d9_u64)(*q - '0');
+		if (number)
+			*number = d9_decimal(p, NULL);
 		p += strcspn(p, " ");
 		p += *p == ' ';
 	}
@@ -217,19 +212,12 @@ static bool read_schedstat(int pid, int tid, d9_u64 *ret_run, d9_u64 *ret_delay)
 	d9_text_str(&t, "/task/");
 	d9_text_u64(&t, (d9_u64)tid);
 	d9_text_str(&t, "/schedstat");
-	long fd = d9_sys3(SYS_open, (long)path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0)
+	if (d9_read_file(path, buf, sizeof(buf)) <= 0)
 		return false;
-	long n = d9_sys3(SYS_read, fd, (long)buf, sizeof(buf) - 1);
-	(void)d9_sys1(SYS_close, fd);
-	if (n <= 0)
-		return false;
-	buf[n] = 0;
 	d9_u64 v[2] = {0, 0};
 	const char *p = buf;
 	for (int i = 0; i < 2; i++, p += *p == ' ')
-		for (; *p >= '0' && *p <= '9'; p++)
-			v[i] = v[i] * 10 + (d9_u64)(*p - '0');
+		v[i] = d9_decimal(p, &p);
 	*ret_run = v[0];
 	*ret_delay = v[1];
 	return true;

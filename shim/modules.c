@@ -1,6 +1,7 @@
 /* Reading /proc/PID/maps and build ids; see modules.h. */
 #include "modules.h"
 #include "atomic.h"
+#include "files.h"
 #include "sys.h"
 #include "text.h"
 
@@ -198,50 +199,28 @@ bool d9_maps_hold(int pid, const char *path)
 	return found;
 }
 
-/* Layout of getdents64's records (man 2 getdents64). */
-struct entry {
-	d9_u64 ino, off;
-	d9_u16 len;
-	d9_u8 type;
-	char name[];
-};
-
 /* The id given out last, from /proc/loadavg; -1 = not known. */
 static long last_pid(void)
 {
 	char buf[128];
-	long fd = d9_sys3(SYS_open, (long)"/proc/loadavg", O_RDONLY | O_CLOEXEC, 0), pid = 0;
-	if (fd < 0)
+	if (d9_read_file("/proc/loadavg", buf, sizeof(buf)) <= 0)
 		return -1;
-	long n = d9_sys3(SYS_read, fd, (long)buf, sizeof(buf) - 1);
-	(void)d9_sys1(SYS_close, fd);
-	if (n <= 0)
-		return -1;
-	buf[n] = 0;
 	const char *p = strrchr(buf, ' ');
-	for (p = p ? p + 1 : buf; *p >= '0' && *p <= '9'; p++)
-		pid = pid * 10 + (*p - '0');
-	return pid;
+	return (long)d9_decimal(p ? p + 1 : buf, NULL);
 }
 
 static bool any_other_holds(const char *path)
 {
-	_Alignas(16) char buf[2048];
+	struct d9_dir d;
 	int self = (int)d9_sys0(SYS_getpid);
-	long fd = d9_sys3(SYS_open, (long)"/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	bool found = false;
-	if (fd < 0)
+	if (!d9_dir_open(&d, AT_FDCWD, "/proc"))
 		return true; /* cannot be told */
-	for (long n; !found && (n = d9_sys3(SYS_getdents64, fd, (long)buf, sizeof(buf))) > 0;)
-		for (long at = 0; at < n && !found;) {
-			const struct entry *e = (const void *)(buf + at);
-			at += e->len;
-			int pid = 0;
-			for (const char *p = e->name; *p >= '0' && *p <= '9'; p++)
-				pid = pid * 10 + (*p - '0');
-			found = pid && pid != self && d9_maps_hold(pid, path);
-		}
-	(void)d9_sys1(SYS_close, fd);
+	for (const char *name; !found && (name = d9_dir_next(&d));) {
+		int pid = (int)d9_decimal(name, NULL);
+		found = pid && pid != self && d9_maps_hold(pid, path);
+	}
+	d9_dir_close(&d);
 	return found;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "arena.h"
 #include "clock.h"
+#include "files.h"
 #include "modules.h"
 #include "sys.h"
 #include "text.h"
@@ -28,24 +29,12 @@ static void error(struct d9_arena_header *h, d9_u32 code, long r, const char *wh
 	h->error_code = code;
 }
 
-static long read_file(const char *path, char *buf, size_t size)
-{
-	long fd = d9_sys3(SYS_open, (long)path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0)
-		return fd;
-	long n = d9_sys3(SYS_read, fd, (long)buf, (long)size - 1);
-	(void)d9_sys1(SYS_close, fd);
-	if (n >= 0)
-		buf[n] = 0;
-	return n;
-}
-
 /* Memory limit of this process's cgroup, or a very large number. */
 static d9_u64 memory_limit(void)
 {
 	char groups[1024], path[512], number[32];
 	d9_u64 limit = ~0ull >> 1;
-	if (read_file("/proc/self/cgroup", groups, sizeof(groups)) <= 0)
+	if (d9_read_file("/proc/self/cgroup", groups, sizeof(groups)) <= 0)
 		return limit;
 	const char *own = strstr(groups, "0::"), *v1 = strstr(groups, ":memory:");
 	const char *files[2][3] = {{"/sys/fs/cgroup", own ? own + 3 : NULL, "/memory.max"},
@@ -58,15 +47,20 @@ static d9_u64 memory_limit(void)
 		for (const char *p = files[i][1]; *p && *p != '\n'; p++)
 			d9_text_char(&t, *p);
 		d9_text_str(&t, files[i][2]);
-		if (read_file(path, number, sizeof(number)) <= 0)
+		if (d9_read_file(path, number, sizeof(number)) <= 0)
 			continue;
-		d9_u64 v = 0;
-		for (const char *p = number; *p >= '0' && *p <= '9'; p++)
-			v = v * 10 + (d9_u64)(*p - '0');
+		d9_u64 v = d9_decimal(number, NULL);
 		if (v && v < limit)
 			limit = v;
 	}
 	return limit;
+}
+
+/* What `ulimit -v` leaves this process. */
+static d9_u64 address_space(void)
+{
+	struct rlimit64 r;
+	return d9_sys4(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&r) ? ~0ull : r.rlim_cur;
 }
 
 /* Chunks that the configuration, the tmpfs, the memory limit and the file size limit allow together. */
@@ -79,6 +73,8 @@ static d9_u32 chunks_allowed(const struct d9_config *c, const char *tmpfs)
 		bytes = (d9_u64)fs.f_bavail * (d9_u64)fs.f_bsize / 4;
 	if (limit < bytes)
 		bytes = limit;
+	if (address_space() / 16 < bytes)
+		bytes = address_space() / 16;
 	if (bytes < 64 * D9_CHUNK_BYTES)
 		bytes = 64 * D9_CHUNK_BYTES;
 	d9_u64 n = bytes / D9_CHUNK_BYTES;
@@ -114,23 +110,24 @@ static void *map_file(const char *path, d9_u64 bytes, long *ret_error)
 	return (void *)m;
 }
 
+#define CELLS_BYTES (D9_N_THREADS * sizeof(struct d9_cell))
+#define PRIVATE_BYTES (4096 + CELLS_BYTES + D9_N_THREADS * sizeof(struct d9_abi_frames))
+
 static bool private_memory(void)
 {
-	d9_u64 cells = (d9_u64)D9_N_THREADS * sizeof(struct d9_cell),
-	       bytes = 4096 + cells + (d9_u64)D9_N_THREADS * sizeof(struct d9_abi_frames);
-	long m = d9_sys6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-			 -1, 0);
+	long bytes = PRIVATE_BYTES, m = d9_sys6(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE,
+						MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (m < 0 && m > -4096)
 		return false;
-	if (d9_sys3(SYS_madvise, m, (long)bytes,
+	if (d9_sys3(SYS_madvise, m, bytes,
 		    MADV_WIPEONFORK)) { /* before 4.14 a forked child could not be told from its parent */
-		(void)d9_sys2(SYS_munmap, m, (long)bytes);
+		(void)d9_sys2(SYS_munmap, m, bytes);
 		return false;
 	}
-	(void)d9_sys3(SYS_madvise, m, (long)bytes, MADV_NOHUGEPAGE);
+	(void)d9_sys3(SYS_madvise, m, bytes, MADV_NOHUGEPAGE);
 	d9_shim.priv = (void *)m;
 	d9_shim.cells = (void *)(m + 4096);
-	d9_shim.frames = (void *)(m + 4096 + (long)cells);
+	d9_shim.frames = (void *)(m + 4096 + (long)CELLS_BYTES);
 	return true;
 }
 
@@ -199,17 +196,7 @@ static void make_folder(const struct d9_config *c, const char *arena_path)
 
 static void read_identity(struct d9_arena_header *h, const char *name, int argc, char **argv)
 {
-	char uuid[40] = "";
-	if (read_file("/proc/sys/kernel/random/boot_id", uuid, sizeof(uuid)) > 0) {
-		int n = 0;
-		for (const char *p = uuid; *p && n < 32; p++) {
-			int digit = *p >= '0' && *p <= '9' ? *p - '0' : *p >= 'a' && *p <= 'f' ? *p - 'a' + 10 : -1;
-			if (digit < 0)
-				continue;
-			h->boot_id[n / 2] |= (d9_u8)(digit << (n & 1 ? 0 : 4));
-			n++;
-		}
-	}
+	(void)d9_boot_id(h->boot_id);
 	struct stat st;
 	if (!d9_sys2(SYS_stat, (long)"/proc/self/ns/pid", (long)&st))
 		h->pid_ns = st.st_ino;
@@ -317,6 +304,8 @@ int d9_arena_open(const struct d9_config *c, const char *name, int argc, char **
 	struct d9_clock_pair first;
 	d9_clock_start();
 	d9_clock_pair(d9_clock.kind, &first);
+	if (PRIVATE_BYTES + d9_arena_bytes(chunks_allowed(c, "/dev/shm")) > address_space() / 4)
+		return -ENOMEM; /* a limited one is the program's to use */
 	if (!random_bytes(family, sizeof(family)) || !private_memory())
 		return -ENOSYS;
 	void *m = map_arena(c, family, &n_chunks, &path_text, &map_error);

@@ -98,6 +98,19 @@ def a_file_size_limit_does_not_kill_the_program(box, limit):
     equal(r.rc, 9, "exit code")
 
 
+@parametrise([40, 120, 300, 1000])
+def an_address_space_limit_is_the_programs(box, mib):
+    limit = mib << 20
+    lower = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))}
+    code = "import time; time.sleep(0.01); print([l.split()[1] for l in open('/proc/self/status') if l.startswith('VmSize')][0])"
+    bare = box.run([sys.executable, "-S", "-c", code], shim=False, rc=0, **lower)
+    r = box.run([sys.executable, "-S", "-c", code], rc=0, **lower)
+    equal(r.err, "", "on stderr")
+    taken = (int(r.out) - int(bare.out)) << 10
+    check(taken < limit * 2 // 7, "%d of %d MiB are the recorder's" % (taken >> 20, mib))
+    check(mib < 200 or spans(box, "clock_nanosleep") or spans(box, "select"), "nothing was recorded")
+
+
 # ---- shared memory -------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,33 @@
+/*
+ * Reading small files and folders without libc: no allocation, no errno, no cancellation point.  Runs inside
+ * the host, in its drain thread and in d9.
+ */
+#ifndef D9_SHIM_FILES_H
+#define D9_SHIM_FILES_H
+#include "format/types.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The first size - 1 bytes of a file, NUL-ended.  Bytes read, or -errno; buf is "" then. */
+long d9_read_file(const char *path, char *buf, size_t size);
+
+/* The leading decimal number of a text; 0 if there is none.  *end: behind it; may be NULL. */
+d9_u64 d9_decimal(const char *p, const char **end);
+
+/* This boot's id, as 16 bytes.  False: the kernel does not say. */
+bool d9_boot_id(d9_u8 ret[16]);
+
+/* The names in a folder, one after the other. */
+struct d9_dir {
+	int fd;
+	int at, have;
+	_Alignas(16) char buf[2048];
+};
+/* dirfd and path as openat takes them.  False: cannot be opened; then nothing is to be closed. */
+bool d9_dir_open(struct d9_dir *d, int dirfd, const char *path);
+/* The next name, "." and ".." left out, valid until the next call; NULL at the end. */
+const char *d9_dir_next(struct d9_dir *d);
+void d9_dir_close(struct d9_dir *d);
+
+#endif
