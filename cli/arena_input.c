@@ -87,10 +87,11 @@ int d9_arena_input(const char *path, d9_drained_fn *drained, void *ctx, void **r
 		   size_t n_err)
 {
 	struct stat st;
-	void *copy = MAP_FAILED;
+	void *copy = MAP_FAILED, *mem = calloc(1, d9_drain_bytes());
 	struct bytes_out b = {0};
 	int r, fd = open_arena(path, err, n_err);
 	if (fd < 0) {
+		free(mem);
 		if (!*err)
 			snprintf(err, n_err, "%s", strerror(-fd));
 		return fd;
@@ -100,9 +101,9 @@ int d9_arena_input(const char *path, d9_drained_fn *drained, void *ctx, void **r
 		goto out;
 	copy = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
 		    0);
-	r = copy == MAP_FAILED ? -errno : copy_file(fd, copy, (size_t)st.st_size);
+	r = copy == MAP_FAILED ? -errno : !mem ? -ENOMEM : copy_file(fd, copy, (size_t)st.st_size);
 	if (!r)
-		r = d9_drain_snapshot(copy, (size_t)st.st_size, drained, ctx, sink, &b);
+		r = d9_drain_snapshot(mem, copy, (size_t)st.st_size, drained, ctx, sink, &b);
 	if (r < 0) {
 		snprintf(err, n_err, "%s", r == -EBADMSG ? "it is no arena that this d9 understands" : strerror(-r));
 		d9_vec_free(&b.out);
@@ -111,6 +112,7 @@ int d9_arena_input(const char *path, d9_drained_fn *drained, void *ctx, void **r
 	*ret = b.out.v;
 	*ret_n = b.out.n;
 out:
+	free(mem);
 	if (copy != MAP_FAILED)
 		munmap(copy, (size_t)st.st_size);
 	close(fd);

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <string.h>
-#include <sys/mman.h>
 
 size_t d9_drain_bytes(void) { return sizeof(struct d9_drain) + d9_segw_bytes(); }
 
@@ -316,17 +315,13 @@ void d9_drain_close(struct d9_drain *d)
 	d->fd = d->o.dirfd = -1;
 }
 
-int d9_drain_snapshot(void *arena_private_copy, size_t n, d9_u32 (*drained)(void *ctx, d9_u32 thread, d9_u32 serial),
-		      void *ctx, d9_segw_sink *sink, void *sink_ctx)
+int d9_drain_snapshot(void *mem, void *arena_private_copy, size_t n,
+		      d9_u32 (*drained)(void *ctx, d9_u32 thread, d9_u32 serial), void *ctx, d9_segw_sink *sink,
+		      void *sink_ctx)
 {
 	const struct d9_arena_header *h = arena_private_copy;
 	if (n < D9_HEADER_BYTES || !d9_drain_check(h, n))
 		return -EBADMSG;
-	size_t bytes = d9_drain_bytes();
-	long mem = d9_sys6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (mem < 0 && mem > -4096)
-		return (int)mem;
 	struct d9_drain_options o = {.kind = D9_LEASE_NONE,
 				     .dirfd = -1,
 				     .lease_fd = -1,
@@ -335,9 +330,8 @@ int d9_drain_snapshot(void *arena_private_copy, size_t n, d9_u32 (*drained)(void
 				     .sink_ctx = sink_ctx,
 				     .drained = drained,
 				     .drained_ctx = ctx};
-	struct d9_drain *d = d9_drain_init((void *)mem, arena_private_copy, h->n_chunks, &o);
+	struct d9_drain *d = d9_drain_init(mem, arena_private_copy, h->n_chunks, &o);
 	int r = d9_drain_pass(d, D9_PASS_FINAL);
 	d9_drain_close(d);
-	(void)d9_sys2(SYS_munmap, mem, (long)bytes);
 	return r < 0 ? r : 0;
 }

@@ -64,9 +64,10 @@ void d9_drain_close(struct d9_drain *d);
 
 /*
  * Drains a private copy of an arena into one segment handed to `sink`: for reading commands.  The copy is changed.
- * 0 or -errno (-EBADMSG: no arena).
+ * mem: d9_drain_bytes(), zeroed; the caller's again afterwards.  0 or -errno (-EBADMSG: no arena).
  */
-int d9_drain_snapshot(void *arena_private_copy, size_t n, d9_u32 (*drained)(void *ctx, d9_u32 thread, d9_u32 serial),
-		      void *ctx, d9_segw_sink *sink, void *sink_ctx);
+int d9_drain_snapshot(void *mem, void *arena_private_copy, size_t n,
+		      d9_u32 (*drained)(void *ctx, d9_u32 thread, d9_u32 serial), void *ctx, d9_segw_sink *sink,
+		      void *sink_ctx);
 
 #endif

@@ -249,7 +249,9 @@ static int add_arena(struct recording *r, int dirfd)
 	struct bytes out = {0};
 	struct d9_segr *s;
 	char err[256];
-	int error = d9_drain_snapshot(copy, (size_t)st.st_size, drained, r, gather, &out);
+	void *mem = calloc(1, d9_drain_bytes());
+	int error = !mem ? -ENOMEM : d9_drain_snapshot(mem, copy, (size_t)st.st_size, drained, r, gather, &out);
+	free(mem);
 	munmap(copy, (size_t)st.st_size);
 	if (error) {
 		fprintf(stderr, "read_events: the arena cannot be read: %s\n", strerror(-error));
