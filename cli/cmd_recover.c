@@ -36,7 +36,9 @@ static int recover_one(const char *path, unsigned *families, unsigned long *reco
 	case -EPERM:
 	case -EACCES:
 		return d9_fail(D9_EXIT_PERMISSION,
-			       "%s: its session memory belongs to another user; use that user or root", path);
+			       "%s: its session memory belongs to another user than the folder, or than you; use that "
+			       "user or root",
+			       path);
 	case -ESTALE:
 		return d9_fail(D9_EXIT_DATA, "%s: its session memory is of an earlier boot; remove the link `arena`",
 			       path);

@@ -209,9 +209,9 @@ static int attend(struct run *r)
 		if (poll(&p, 1, ROUND_MS) <= 0)
 			continue;
 		struct signalfd_siginfo si;
-		/* The terminal sends INT and QUIT to the whole group; what was sent to us alone is passed on. */
+		/* What the terminal sends goes to the whole group, the program too; what a process sent is passed on. */
 		if (read(r->signals, &si, sizeof(si)) == sizeof(si) && si.ssi_signo != SIGCHLD &&
-		    si.ssi_signo != SIGINT && si.ssi_signo != SIGQUIT)
+		    si.ssi_code != SI_KERNEL)
 			kill(r->pid, (int)si.ssi_signo);
 	}
 }

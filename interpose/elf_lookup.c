@@ -64,7 +64,9 @@ static bool version_is(const struct d9_image *im, unsigned index, const char *ve
 static void *match(const struct d9_image *im, unsigned i, const char *name, const char *version)
 {
 	const ElfW(Sym) *s = &im->symbols[i];
-	if (s->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(s->st_info) != STT_FUNC || strcmp(im->strings + s->st_name, name))
+	unsigned type = ELF64_ST_TYPE(s->st_info);
+	if (s->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_OBJECT) ||
+	    strcmp(im->strings + s->st_name, name))
 		return NULL;
 	if (im->versions && im->definitions) {
 		unsigned index = im->versions[i];

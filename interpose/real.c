@@ -119,7 +119,9 @@ static const struct row shim_rows[] = {
 
 struct search {
 	void *found[N_ROWS], *shim_found[N_SHIM_ROWS];
+	unsigned images;
 	bool past_us, anywhere;
+	bool second; /* another copy of this library comes before this one */
 };
 
 static bool holds(const struct dl_phdr_info *info, ElfW(Addr) address)
@@ -138,12 +140,17 @@ static int visit(struct dl_phdr_info *info, size_t size, void *ctx)
 	struct search *s = ctx;
 	struct d9_image image;
 	(void)size;
+	bool program = s->images++ == 0; /* which may hold a copy of a library's data under the library's name */
 	if (holds(info, (ElfW(Addr)) & rows)) {
 		s->past_us = true;
 		return 0;
 	}
-	if ((!s->past_us && !s->anywhere) || d9_image_open(info, &image))
+	if (d9_image_open(info, &image))
 		return 0;
+	if (!s->past_us && !s->anywhere) {
+		s->second |= !program && d9_image_symbol(&image, "d9_abi", NULL);
+		return 0;
+	}
 	for (size_t i = 0; i < N_ROWS; i++)
 		if (!s->found[i])
 			s->found[i] = d9_image_symbol(&image, rows[i].symbol, rows[i].version);
@@ -153,7 +160,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *ctx)
 	return 0;
 }
 
-void d9_real_resolve(void)
+static void resolve(struct search *ret)
 {
 	struct search s = {.past_us = false};
 	(void)dl_iterate_phdr(visit, &s);
@@ -167,6 +174,13 @@ void d9_real_resolve(void)
 	for (size_t i = 0; i < N_SHIM_ROWS; i++)
 		*(void **)((char *)&shim_real + shim_rows[i].slot) = s.shim_found[i];
 	__atomic_store_n(&d9_real_syscall, *(void **)&d9_real.syscall, __ATOMIC_RELEASE);
+	ret->second = s.second;
+}
+
+void d9_real_resolve(void)
+{
+	struct search s;
+	resolve(&s);
 }
 
 static void at_exit(int status, void *arg)
@@ -178,7 +192,10 @@ static void at_exit(int status, void *arg)
 /* initfirst: before other libraries' constructors where the loader grants it; nothing relies on it. */
 __attribute__((constructor)) static void start(int argc, char **argv, char **envp)
 {
-	d9_real_resolve();
+	struct search s;
+	resolve(&s);
+	if (s.second)
+		return; /* every call passes through; the first copy records them */
 	d9_shim_start(infos, D9_N_HOOKS, &shim_real, argc, argv, envp);
 	if (d9_recording_possible())
 		(void)on_exit(at_exit,

@@ -58,12 +58,15 @@ static int open_file(int dirfd, struct d9_adopted *a)
 	long fd = d9_sys3(SYS_open, (long)a->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (fd < 0)
 		return fd == -EACCES ? -EPERM : (int)fd;
-	struct stat st;
+	struct stat st, folder;
 	d9_u32 uid = (d9_u32)d9_sys0(SYS_geteuid);
 	int r = (int)d9_sys2(SYS_fstat, fd, (long)&st);
+	if (!r)
+		r = (int)d9_sys2(SYS_fstat, dirfd, (long)&folder);
 	if (!r && (!S_ISREG(st.st_mode) || st.st_size < (long)D9_HEADER_BYTES))
 		r = -EBADMSG;
-	if (!r && st.st_uid != uid && uid)
+	/* Root may take anybody's, but not into the folder of a third, who could have made any link there. */
+	if (!r && ((st.st_uid != uid && uid) || st.st_uid != folder.st_uid))
 		r = -EPERM;
 	if (r) {
 		(void)d9_sys1(SYS_close, fd);

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """What hostile surroundings do to d9 and to a recorded program: each case was a bug once."""
 import os
+import pty
 import resource
+import shutil
 import signal
 import sys
 
@@ -42,6 +44,41 @@ def the_program_gets_the_signal_dispositions_that_d9_got(box):
         equal(under.out, bare.out, "signals ignored by the program, %s ignored" % ignored)
     bare = box.run(look, shim=False, rc=0)
     equal(box.d9_run(look, rc=0).out, bare.out, "signals ignored by the program")
+
+
+COUNT = """import signal, sys, time
+got = []
+signal.signal(signal.SIGINT, lambda *a: got.append(1)); signal.signal(signal.SIGHUP, lambda *a: got.append(2))
+print('ready', flush=True)
+while not got: time.sleep(0.01)
+time.sleep(0.3); print('got', got, flush=True)"""
+
+
+@parametrise(["INT", "HUP"])
+def a_signal_to_d9_reaches_the_program_once(box, name):
+    p = box.start([D9, "run", "--quiet", "--dir", box.dir, "--", sys.executable, "-c", COUNT], shim=False)
+    p.stdout.readline()
+    p.send_signal(getattr(signal, "SIG" + name))
+    r = box.finish(p)
+    equal((r.rc, r.out), (0, "got %s\n" % [{"INT": 1, "HUP": 2}[name]]), "what the program got")
+
+
+@test
+def an_interrupt_at_the_terminal_reaches_the_program_once(box):
+    pid, fd = pty.fork()
+    if not pid:
+        os.execve(D9, [D9, "run", "--quiet", "--dir", box.dir, "--", sys.executable, "-c", COUNT], box.env(shim=False))
+    out = b""
+    try:
+        while b"ready" not in out:
+            out += os.read(fd, 1000)
+        os.write(fd, b"\x03")
+        while b"]" not in out:
+            out += os.read(fd, 1000)
+        equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, "exit code")
+        check(b"got [1]" in out, "what the program got: %r" % out)
+    finally:
+        os.close(fd)
 
 
 @parametrise([("--segment-mb=1", "--total-mb=4"), ("--total-mb=4", "--segment-mb=1")])
@@ -125,6 +162,31 @@ def a_full_shared_memory_is_none(box):
     equal(r.out, "fill\n", "left in /dev/shm")
     equal(r.err, "", "on stderr")
     check(spans(box, "nanosleep"), "nothing was recorded")
+
+
+@test
+def a_second_copy_of_the_library_passes_calls_through(box):
+    other = os.path.join(box.path, "libd9other.so")
+    shutil.copy(SHIM, other)
+    r = box.run(["sleep", "0.05"], env={"LD_PRELOAD": "%s:%s" % (SHIM, other)}, shim=False, rc=0)
+    equal(r.err, "", "on stderr")
+    equal(len(box.folders()), 1, "families of one process")
+    equal(len(spans(box, "clock_nanosleep") + spans(box, "nanosleep")), 1, "sleeps")
+
+
+@test
+def recovery_takes_no_memory_into_a_strangers_folder(box):
+    need_root()
+    box.run([program("exit"), "kill"], rc=-signal.SIGKILL)
+    arena = box.arenas_left()[0]
+    theirs = os.path.join(box.path, "theirs", "evil-00000000")
+    os.makedirs(theirs)
+    os.symlink(arena, os.path.join(theirs, "arena"))
+    os.chown(theirs, 65534, 65534)
+    one_line(box.d9("recover", os.path.dirname(theirs), rc=4), 4)
+    equal((os.listdir(theirs), os.path.exists(arena)), (["arena"], True), "after the refusal")
+    box.d9("recover", box.dir)
+    check(not os.path.exists(arena), "not recovered where it belongs")
 
 
 # ---- rights and clocks ---------------------------------------------------------------------------------
