@@ -291,7 +291,7 @@ int d9_drain_pass(struct d9_drain *d, unsigned flags)
 			d9_drain_failed(d, r, "cannot write ");
 		return r;
 	}
-	d->retry_ms = 0;
+	d9_drain_wrote(d);
 	d->v.h->events_drained += (d9_u64)r;
 	d9_store_release(&d->v.h->flush_done, flush);
 	return r;

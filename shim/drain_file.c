@@ -42,16 +42,24 @@ static void segment_name(d9_u32 sequence, char *buf, size_t size)
 	d9_text_str(&t, ".d9");
 }
 
-/* Called with what failed; closes the segment (a torn tail is normal) and waits longer each time. */
-void d9_drain_failed(struct d9_drain *d, int r, const char *what)
+/* Closes the segment.  One into which no record came is no segment: a disk that stays full would collect them. */
+static void close_segment(struct d9_drain *d)
 {
-	struct d9_arena_header *h = d->v.h;
-	d9_segw_abandon(d->w);
-	d->n_taken = 0;
+	if (d->fd >= 0 && !d9_segw_records(d->w) && !d9_sys3(SYS_unlinkat, d->o.dirfd, (long)d->file, 0))
+		d->sequence--;
 	if (d->fd >= 0)
 		(void)d9_sys1(SYS_close, d->fd);
 	d->fd = -1;
 	d->open = false;
+}
+
+/* Called with what failed; closes the segment (a torn tail is normal) and waits longer each time. */
+void d9_drain_failed(struct d9_drain *d, int r, const char *what)
+{
+	struct d9_arena_header *h = d->v.h;
+	close_segment(d);
+	d9_segw_abandon(d->w);
+	d->n_taken = 0;
 	struct d9_text t = d9_text_in(h->error_text, sizeof(h->error_text));
 	d9_text_str(&t, what);
 	d9_text_str(&t, d->file[0] ? d->file : "a segment");
@@ -151,11 +159,17 @@ int d9_drain_end_segment(struct d9_drain *d)
 		d9_drain_failed(d, r, "cannot write ");
 		return r;
 	}
-	if (d->fd >= 0)
-		(void)d9_sys1(SYS_close, d->fd);
-	d->fd = -1;
-	d->open = false;
+	close_segment(d);
 	return 0;
+}
+
+/* What stood in the way of writing is over. */
+void d9_drain_wrote(struct d9_drain *d)
+{
+	d9_u32 code = d9_load_relaxed(&d->v.h->error_code);
+	d->retry_ms = 0;
+	if (code == D9_ERR_SPACE || code == D9_ERR_LIMIT || code == D9_ERR_DIR)
+		d9_store_release(&d->v.h->error_code, D9_ERR_NONE);
 }
 
 /* s-NNNNNN.d9 or k-NNNNNN.d9: its number, or 0. */

@@ -62,6 +62,7 @@ d9_u64 d9_drain_now(const struct d9_drain *d);
 int d9_drain_open_segment(struct d9_drain *d);
 int d9_drain_end_segment(struct d9_drain *d);
 void d9_drain_failed(struct d9_drain *d, int r, const char *what);
+void d9_drain_wrote(struct d9_drain *d);
 void d9_drain_evict(struct d9_drain *d);
 
 /* drain_define.c: META records of the open segment */

@@ -191,7 +191,7 @@ static void make_folder(const struct d9_config *c, const char *arena_path)
 	d9_text_str(&l, "/arena");
 	r = arena_path ? d9_sys2(SYS_symlink, (long)arena_path, (long)link) : 0;
 	if (r)
-		error(h, D9_ERR_DIR, r, "cannot make the link ", link);
+		error(h, D9_ERR_MEMORY, r, "d9 recover will not find the memory: cannot make the link ", link);
 }
 
 static void read_identity(struct d9_arena_header *h, const char *name, int argc, char **argv)

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""A folder that cannot be written for a while: told at once, nothing lost that fits in memory, over without a restart."""
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from harness import D9, LIMIT, Skip, check, equal, main, need_command, need_root, parametrise, test
+
+READS = """import os, select
+fd = os.open('/dev/zero', os.O_RDONLY)
+while True:
+    if not select.select([0], [], [], 0.1)[0]: continue
+    line = os.read(0, 20)
+    if not line: break
+    for i in range(int(line)): os.read(fd, 1001 + i % 7)
+    os.write(1, b'done\\n')
+"""
+ENV = {"D9_IO_MIN_US": "0", "D9_STACKS": "off", "D9_ROTATE_SECS": "1", "D9_NAME": "reader"}
+
+
+class Reader:
+    """A recorded program that reads as often as it is told."""
+
+    def __init__(self, box, how):
+        argv = [sys.executable, "-S", "-c", READS]
+        if how == "run":
+            argv = [D9, "run", "--quiet", "--dir", box.dir, "--"] + argv
+        self.box, self.how, self.total = box, how, 0
+        self.p = box.start(argv, env=ENV, shim=how != "run", stdin=subprocess.PIPE)
+
+    def read(self, n):
+        self.total += n
+        self.p.stdin.write("%d\n" % n)
+        self.p.stdin.flush()
+        equal(self.p.stdout.readline(), "done\n", "the program")
+
+    def status(self):
+        r = self.box.d9("status", "--json", self.box.dir)
+        return [p for p in json.loads(r.out)["processes"] if "reader" in p["id"]][0]
+
+    def until(self, state, seconds):
+        end = time.monotonic() + seconds
+        while self.status()["state"] != state:
+            check(time.monotonic() < end, "not %s within %d s: %s" % (state, seconds, self.status()))
+            time.sleep(0.05)
+
+    def finish(self):
+        r = self.box.finish(self.p)
+        equal(r.rc, 0, "exit code: %s" % r.err)
+        equal(r.err, "", "on stderr")
+        spans = [e for e in self.box.events() if e["event"] == "span" and e["hook"] == "read" and 1001 <= e["result"] <= 1007]
+        equal(len([e for e in self.box.events() if e["event"] == "gap"]), 0, "gaps")
+        equal(len(spans), self.total, "reads that are recorded")
+
+
+@contextlib.contextmanager
+def small_disk(box, mib):
+    """box.dir on a file system of its own."""
+    need_root()
+    os.makedirs(box.dir, exist_ok=True)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=%dm,mode=700" % mib, "none", box.dir], capture_output=True).returncode:
+        raise Skip("cannot mount a tmpfs")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", box.dir], check=True, timeout=LIMIT)
+
+
+def fill(path):
+    with open(path, "wb", buffering=0) as f:
+        with contextlib.suppress(OSError):
+            while f.write(b"x" * 4096):
+                pass
+
+
+@parametrise(["bare", "run"])
+def a_full_disk(box, how):
+    need_command("run")
+    with small_disk(box, 4):
+        reader = Reader(box, how)
+        reader.read(1000)
+        reader.until("on", 10)
+        time.sleep(1.2)  # bare: the drain thread begins a second after the start
+        reader.read(1000)
+        fill(os.path.join(box.dir, "filler"))
+        reader.read(20000)
+        reader.until("failed", 10)
+        check("pace" in reader.status()["last_error"]["message"], "message %s" % reader.status()["last_error"])
+        time.sleep(2)  # several tries
+        folder = [f for f in box.folders() if "reader" in f][0]
+        empty = [n for n in os.listdir(folder) if n.endswith(".d9") and os.path.getsize(os.path.join(folder, n)) < 1024]
+        check(len(empty) <= 1, "empty segments: %s" % empty)
+        os.unlink(os.path.join(box.dir, "filler"))
+        reader.until("on", 40)
+        reader.read(1000)
+        reader.finish()
+        os.sync()
+
+
+@test
+def a_folder_that_is_removed(box):
+    reader = Reader(box, "bare")
+    reader.read(1000)
+    time.sleep(1.5)
+    reader.read(1000)
+    before = [f for f in box.folders() if "reader" in f][0]
+    box.d9("ctl", str(reader.p.pid), "flush")
+    moved = box.path + "/moved"
+    os.rename(before, moved)
+    reader.read(1000)
+    time.sleep(2.5)
+    reader.read(1000)
+    r = box.finish(reader.p)
+    equal((r.rc, r.err), (0, ""), "the program")
+    n = 0
+    for folder in [moved] + [f for f in box.folders() if "reader" in f]:
+        r = box.d9("dump", "--json", folder)
+        n += sum(e["event"] == "span" and e["hook"] == "read" and 1001 <= e["result"] <= 1007 for e in map(json.loads, r.out.splitlines()))
+    equal(n, reader.total, "reads that are recorded, where the folder went and where it was")
+
+
+if __name__ == "__main__":
+    main()
