@@ -98,6 +98,20 @@ void d9_stack_plan(struct d9_cell *me, const void *fp, struct d9_stack_plan *ret
 	ret->bytes = 8 + (d9_u32)sizeof(struct d9_slice) + ret->n;
 }
 
+/*
+ * A stack has holes that nobody wrote, and a program under valgrind would be told of every look that the drainer takes at a
+ * slice.  Memcheck's client request MAKE_MEM_DEFINED; on a processor the instructions change nothing.
+ */
+static void say_defined(const void *p, d9_u64 n)
+{
+	const volatile d9_u64 request[6] = {'M' << 24 | 'C' << 16 | 2, (d9_u64)p, n};
+	d9_u64 answer = 0;
+	__asm__ volatile("rolq $3, %%rdi\n\trolq $13, %%rdi\n\trolq $61, %%rdi\n\trolq $51, %%rdi\n\txchgq %%rbx, %%rbx"
+			 : "+d"(answer)
+			 : "a"(request)
+			 : "cc", "memory");
+}
+
 /* noinline: the registers and the slice are this function's own frame and what lies above it. */
 __attribute__((noinline)) static d9_u32 write_slice(d9_u32 n, d9_u64 hi, struct d9_slice *to)
 {
@@ -114,6 +128,7 @@ __attribute__((noinline)) static d9_u32 write_slice(d9_u32 n, d9_u64 hi, struct 
 		n = (d9_u32)(hi - from) & ~7u;
 	for (d9_u32 i = 0; i < n; i += 8)
 		*(d9_u64 *)(out + i) = *(const volatile d9_u64 *)(from + i);
+	say_defined(out, n);
 	return n;
 }
 
