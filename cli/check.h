@@ -43,6 +43,8 @@ struct d9_elf_facts {
 
 /* 0 or -errno; -ENOEXEC: no x86-64 ELF file. */
 int d9_elf_facts_read(const char *path, struct d9_elf_facts *ret);
+/* The same, but only what the program headers and the dynamic section say: kind, interpreter, run path, soname, needed. */
+int d9_elf_facts_glance(const char *path, struct d9_elf_facts *ret);
 void d9_elf_facts_fini(struct d9_elf_facts *f);
 bool d9_elf_facts_import(const struct d9_elf_facts *f, const char *name);
 bool d9_elf_facts_export(const struct d9_elf_facts *f, const char *name);

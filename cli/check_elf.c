@@ -264,19 +264,36 @@ static void count_frame_pointers(struct d9_object *o, struct d9_elf_facts *f)
 
 /* ---- all of it ----------------------------------------------------------------------------------------------- */
 
-int d9_elf_facts_read(const char *path, struct d9_elf_facts *ret)
+static int open_program(const char *path, struct d9_object **ret_object, struct d9_elf_facts *ret)
 {
-	struct d9_object *o;
 	GElf_Ehdr eh;
-	int r = d9_object_open(path, &o);
+	int r = d9_object_open(path, ret_object);
 	if (r < 0)
 		return r;
-	if (!gelf_getehdr(o->elf, &eh) || (eh.e_type != ET_EXEC && eh.e_type != ET_DYN)) {
-		d9_object_free(o); /* a core file has segments too */
+	if (!gelf_getehdr((*ret_object)->elf, &eh) || (eh.e_type != ET_EXEC && eh.e_type != ET_DYN)) {
+		d9_object_free(*ret_object); /* a core file has segments too */
 		return -ENOEXEC;
 	}
 	memset(ret, 0, sizeof(*ret));
-	read_headers(o, ret);
+	read_headers(*ret_object, ret);
+	return 0;
+}
+
+int d9_elf_facts_glance(const char *path, struct d9_elf_facts *ret)
+{
+	struct d9_object *o;
+	int r = open_program(path, &o, ret);
+	if (!r)
+		d9_object_free(o);
+	return r;
+}
+
+int d9_elf_facts_read(const char *path, struct d9_elf_facts *ret)
+{
+	struct d9_object *o;
+	int r = open_program(path, &o, ret);
+	if (r < 0)
+		return r;
 	read_sections(o->elf, ret);
 	scan_bytes(o, ret);
 	count_frame_pointers(o, ret);

@@ -2,6 +2,7 @@
  * d9 run: starts a program with the recorder preloaded, drains it from outside, ends as it ends.  The program is
  * a plain child: same terminal, same process group, signals as they were.
  */
+#include "check.h"
 #include "cmd.h"
 #include "run_families.h"
 #include "shim_path.h"
@@ -132,8 +133,32 @@ static int make_dir(struct run *r)
 	return setenv("D9_DIR", r->abs_dir, 1) ? d9_fail(EXIT_OWN, "out of memory") : 0;
 }
 
+/*
+ * What stands before us in LD_PRELOAD: a sanitizer that ends a program in which it does not come first.  -ENOTSUP: a program
+ * of another libc, whose loader would refuse to start it with our library.
+ */
+static int first_library(const char *cmd, char *ret, size_t max)
+{
+	char path[PATH_MAX];
+	struct d9_elf_facts *f = calloc(1, sizeof(*f));
+	int r = 0;
+	ret[0] = 0;
+	if (!f || d9_find_program(cmd, path, sizeof(path)) || d9_elf_facts_glance(path, f))
+		goto out; /* a script, or nothing that can be run: exec will say */
+	for (unsigned i = 0; i < f->n_needed; i++)
+		if ((strstr(f->needed[i], "libasan.so") || strstr(f->needed[i], "libclang_rt.asan")) &&
+		    (d9_find_library(f, path, "", f->needed[i], ret, max) || strpbrk(ret, " :")))
+			ret[0] = 0;
+	if (strstr(f->interpreter, "ld-musl"))
+		r = -ENOTSUP;
+out:
+	free(f);
+	return r;
+}
+
 static int preload(struct run *r)
 {
+	char first[PATH_MAX];
 	int e = d9_shim_path(r->shim, sizeof(r->shim));
 	if (e == -EINVAL)
 		return d9_fail(EXIT_OWN,
@@ -141,10 +166,16 @@ static int preload(struct run *r)
 			       r->shim);
 	if (e)
 		return d9_fail(EXIT_OWN, "libd9shim.so was not found beside d9; is it installed?");
+	if (first_library(r->cmd[0], first, sizeof(first)) == -ENOTSUP) {
+		fprintf(stderr, "d9: %s is built for musl, not for glibc: it runs, but nothing is recorded\n",
+			r->cmd[0]);
+		return 0;
+	}
 	const char *old = getenv("LD_PRELOAD");
 	char *all = NULL;
 	/* First, so that its hooks see the program's calls; what was there stays, and is what the hooks call. */
-	if (asprintf(&all, "%s%s%s", r->shim, old && *old ? ":" : "", old ? old : "") < 0 ||
+	if (asprintf(&all, "%s%s%s%s%s", first, *first ? ":" : "", r->shim, old && *old ? ":" : "", old ? old : "") <
+		    0 ||
 	    setenv("LD_PRELOAD", all, 1))
 		return d9_fail(EXIT_OWN, "out of memory");
 	free(all);
