@@ -10,13 +10,9 @@
 /* glibc relocates d_ptr of its own images in place; the vDSO's and a few others stay relative. */
 static const void *at(ElfW(Addr) base, ElfW(Addr) p) { return (const void *)(p >= base ? p : base + p); }
 
-int d9_image_open(const struct dl_phdr_info *info, struct d9_image *ret)
+int d9_image_open(ElfW(Addr) base, const ElfW(Dyn) * dyn, struct d9_image *ret)
 {
-	const ElfW(Dyn) *dyn = NULL;
-	*ret = (struct d9_image){.base = info->dlpi_addr};
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			dyn = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+	*ret = (struct d9_image){.base = base};
 	for (; dyn && dyn->d_tag != DT_NULL; dyn++) {
 		switch (dyn->d_tag) {
 		case DT_SYMTAB:

@@ -17,7 +17,7 @@ struct d9_image {
 };
 
 /* Reads an image's dynamic section.  0, or -1 if it has no symbols to look up. */
-int d9_image_open(const struct dl_phdr_info *info, struct d9_image *ret);
+int d9_image_open(ElfW(Addr) base, const ElfW(Dyn) * dynamic, struct d9_image *ret);
 
 /* Address of a function or object that the image defines: of this version, or of the default one if version is NULL.  NULL: none. */
 void *d9_image_symbol(const struct d9_image *image, const char *name, const char *version);

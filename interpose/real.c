@@ -1,6 +1,7 @@
 /* Finding the next definition of every hooked function, and the constructor. */
 #include "real.h"
 #include "elf_lookup.h"
+#include "libc_image.h"
 #include "shim/lifecycle.h"
 
 #include <errno.h>
@@ -134,6 +135,14 @@ static bool holds(const struct dl_phdr_info *info, ElfW(Addr) address)
 	return false;
 }
 
+static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info *info)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			return (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+	return NULL;
+}
+
 /* The loader lists images in the order in which it looks symbols up: what follows us is what RTLD_NEXT would find. */
 static int visit(struct dl_phdr_info *info, size_t size, void *ctx)
 {
@@ -145,7 +154,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *ctx)
 		s->past_us = true;
 		return 0;
 	}
-	if (d9_image_open(info, &image))
+	if (d9_image_open(info->dlpi_addr, dynamic_of(info), &image))
 		return 0;
 	if (!s->past_us && !s->anywhere) {
 		s->second |= !program && d9_image_symbol(&image, "d9_abi", NULL);
@@ -160,13 +169,19 @@ static int visit(struct dl_phdr_info *info, size_t size, void *ctx)
 	return 0;
 }
 
+static int (*iterate)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+
 static void resolve(struct search *ret)
 {
 	struct search s = {.past_us = false};
-	(void)dl_iterate_phdr(visit, &s);
+	if (!iterate)
+		iterate = d9_libc_symbol("dl_iterate_phdr");
+	if (!iterate)
+		iterate = dl_iterate_phdr;
+	(void)iterate(visit, &s);
 	if (!s.found[D9_HK_read - 1]) { /* opened late (dlopen): libc comes before us */
 		s.anywhere = true;
-		(void)dl_iterate_phdr(visit, &s);
+		(void)iterate(visit, &s);
 	}
 	for (size_t i = 0; i < N_ROWS; i++)
 		__atomic_store_n((void **)((char *)&d9_real + rows[i].slot), s.found[i] ? s.found[i] : (void *)absent,
@@ -197,7 +212,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 	if (s.second)
 		return; /* every call passes through; the first copy records them */
 	d9_shim_start(infos, D9_N_HOOKS, &shim_real, argc, argv, envp);
-	if (d9_recording_possible())
-		(void)on_exit(at_exit,
-			      NULL); /* registered before the loader's own handler, so it runs after every other */
+	int (*register_end)(void (*)(int, void *), void *) = d9_libc_symbol("on_exit");
+	if (d9_recording_possible()) /* registered before the loader's own handler, so it runs after every other */
+		(void)(register_end ? register_end : on_exit)(at_exit, NULL);
 }
