@@ -158,20 +158,6 @@ int d9_drain_end_segment(struct d9_drain *d)
 	return 0;
 }
 
-/* s-NNNNNN.d9 or k-NNNNNN.d9: its number, or 0. */
-static d9_u32 segment_number(const char *name)
-{
-	d9_u32 n = 0;
-	if ((name[0] != 's' && name[0] != 'k') || name[1] != '-')
-		return 0;
-	for (int i = 2; i < 8; i++) {
-		if (name[i] < '0' || name[i] > '9')
-			return 0;
-		n = n * 10 + (d9_u32)(name[i] - '0');
-	}
-	return strcmp(name + 8, ".d9") ? 0 : n;
-}
-
 struct folder_use {
 	d9_u64 bytes;
 	d9_u32 n;
@@ -199,7 +185,7 @@ static bool measure(int dirfd, struct folder_use *ret)
 			const struct entry *e = (const void *)(buf + at);
 			at += e->len;
 			struct stat st;
-			if (!segment_number(e->name) ||
+			if (!d9_is_segment_name(e->name) ||
 			    d9_sys4(SYS_newfstatat, dirfd, (long)e->name, (long)&st, AT_SYMLINK_NOFOLLOW))
 				continue;
 			ret->bytes += (d9_u64)st.st_size;
