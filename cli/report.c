@@ -50,7 +50,7 @@ static void add_span(struct d9_report *r, const struct d9_span *s, struct d9_cal
 	row->total += dur;
 	row->max = dur > row->max ? dur : row->max;
 	row->errors += s->result < 0;
-	if (!(s->flags & (D9_SPAN_PARK | D9_SPAN_NESTED)))
+	if (!(s->flags & D9_SPAN_NO_CALL))
 		d9_hist_add(&r->waits, dur);
 }
 
@@ -149,12 +149,12 @@ const char *d9_report_start(const struct d9_trace *t, char buf[40])
 	return buf;
 }
 
-const char *d9_report_end(const struct d9_trace *t, const struct d9_trace_proc *p, char buf[24], d9_u64 *ret_code)
+const char *d9_report_end(const struct d9_trace_proc *p, char buf[24], d9_u64 *ret_code)
 {
 	static const char *const names[] = {"unknown", "exit", "_exit", "signal", "exec", "unknown"};
 	*ret_code = D9_NOT_KNOWN;
 	if (!p->end_how)
-		return t->families.v[p->family].live ? "running" : "unknown";
+		return p->running ? "running" : "unknown";
 	if (p->end_how == 1 || p->end_how == 2)
 		*ret_code = (d9_u64)(d9_u32)p->end_code;
 	if (p->end_how != 3)

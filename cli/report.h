@@ -36,6 +36,6 @@ void d9_report_text(const struct d9_report *r, bool stacks);
 /* "2024-05-01T12:00:00.123456Z" */
 const char *d9_report_start(const struct d9_trace *t, char buf[40]);
 /* "exit", "signal:9", "running", ... and its code, D9_NOT_KNOWN = none. */
-const char *d9_report_end(const struct d9_trace *t, const struct d9_trace_proc *p, char buf[24], d9_u64 *ret_code);
+const char *d9_report_end(const struct d9_trace_proc *p, char buf[24], d9_u64 *ret_code);
 
 #endif

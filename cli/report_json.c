@@ -53,7 +53,7 @@ static void proc_json(struct d9_json *j, const struct d9_report *r, d9_u32 i)
 	const struct d9_trace_proc *p = &t->procs.v[i];
 	char end[24];
 	d9_u64 code;
-	const char *how = d9_report_end(t, p, end, &code), *slash = strrchr(p->exe, '/');
+	const char *how = d9_report_end(p, end, &code), *slash = strrchr(p->exe, '/');
 	d9_json_object(j, NULL);
 	d9_json_str(j, "id", p->name);
 	d9_json_i64(j, "pid", p->pid);

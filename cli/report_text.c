@@ -86,7 +86,8 @@ static void process(const struct d9_report *r, d9_u32 i)
 	d9_u64 code;
 	printf("  pid %d  ", p->pid);
 	command_line(p);
-	printf("  [%s", d9_report_end(m->t, p, end, &code));
+	const char *how = d9_report_end(p, end, &code);
+	printf("  [%s", strcmp(how, "unknown") ? how : "end not seen");
 	if (code != D9_NOT_KNOWN)
 		printf(" %llu", (unsigned long long)code);
 	printf("]\n");

@@ -328,6 +328,7 @@ static void take_rt(struct d9_trace_thread *th, const struct d9_segr_event *ev)
 	} else {
 		const struct d9_ev_poll *e = (const void *)ev->rec;
 		dur = e->dur, s.runtime = e->runtime, s.worker = e->worker, s.task = e->task, s.outcome = e->outcome;
+		s.module = e->module;
 	}
 	s.t0 = raw(ev->clock, dur < ev->rec->t ? ev->rec->t - dur : 0);
 	d9_vec_push(&th->rt, s);
@@ -478,7 +479,20 @@ static int take_segment(struct d9_loader *l, struct d9_segr *r)
 	return e;
 }
 
-static void take_arena(struct d9_loader *l, const struct d9_folder *folder)
+static void note_running(struct d9_loader *l, const struct d9_running *running)
+{
+	for (size_t i = 0; i < l->t->procs.n; i++) {
+		struct d9_trace_proc *p = &l->t->procs.v[i];
+		if (p->family != l->family)
+			continue;
+		p->running = !running->told && running->drained;
+		for (size_t k = 0; k < running->generations.n; k++)
+			p->running |= running->generations.v[k] == p->generation;
+	}
+}
+
+/* 0, or what kept it from being read: told, for the segments are worth reading without it. */
+static int take_arena(struct d9_loader *l, const struct d9_folder *folder)
 {
 	struct d9_trace_family *f = &l->t->families.v[l->family];
 	for (size_t i = 0; i < f->readers.n; i++)
@@ -488,14 +502,14 @@ static void take_arena(struct d9_loader *l, const struct d9_folder *folder)
 	snprintf(path, n, "%s/arena", folder->path);
 	void *bytes = NULL;
 	size_t n_bytes = 0;
-	int r = d9_arena_input(path, drained, l, &bytes, &n_bytes, err, sizeof(err));
+	struct d9_running running = {.told = false};
+	int r = d9_arena_input(path, drained, l, &running, &bytes, &n_bytes, err, sizeof(err));
 	free(path);
 	if (r < 0) {
 		if (r != -ENOENT)
 			d9_trace_warn(l->t, "the memory of %s is left out: %s", folder->name, err);
-		return;
+		return r == -ENOENT ? 0 : r;
 	}
-	f->live = true;
 	d9_vec_push(&f->memories, bytes);
 	struct d9_segr *reader;
 	r = d9_segr_open_memory(bytes, n_bytes, &reader, err, sizeof(err));
@@ -503,6 +517,9 @@ static void take_arena(struct d9_loader *l, const struct d9_folder *folder)
 		d9_trace_warn(l->t, "the memory of %s is left out: %s", folder->name, err);
 	else
 		take_segment(l, reader);
+	note_running(l, &running);
+	d9_vec_free(&running.generations);
+	return r < 0 ? r : 0;
 }
 
 static int open_and_take(struct d9_loader *l, const struct d9_folder *folder, int dirfd, const char *name)
@@ -538,8 +555,8 @@ int d9_load_folder(struct d9_loader *l, const struct d9_folder *folder)
 			first_error = first_error ? first_error : e;
 		}
 		close(fd);
-		if (folder->has_arena)
-			take_arena(l, folder);
+		int e = folder->has_arena ? take_arena(l, folder) : 0;
+		first_error = first_error ? first_error : e;
 	}
 	if (t->families.v[l->family].readers.n)
 		return 0;
@@ -662,6 +679,22 @@ static void first_and_last(const struct d9_trace *t, struct d9_trace_thread *th)
 	th->last = last > th->first ? last : th->first;
 }
 
+/* A process that later ran another program, which is a family of its own: same pid, same start. */
+static void find_exec(struct d9_trace *t, struct d9_trace_proc *p)
+{
+	d9_u64 born = D9_NOT_KNOWN;
+	for (size_t i = 0; i < t->procs.n && p->start; i++) {
+		const struct d9_trace_proc *q = &t->procs.v[i];
+		if (q->family != p->family && q->parent == D9_NO_INDEX && q->pid == p->pid && q->start == p->start &&
+		    q->born > p->born && q->born < born)
+			born = q->born;
+	}
+	if (born == D9_NOT_KNOWN)
+		return;
+	p->end_how = 4;
+	p->end_t = born;
+}
+
 static void convert_proc(struct d9_trace *t, struct d9_trace_proc *p)
 {
 	struct convert c = {&t->families.v[p->family].clock, 0};
@@ -687,6 +720,9 @@ void d9_load_finish(struct d9_loader *l)
 	}
 	for (size_t i = 0; i < t->procs.n; i++)
 		convert_proc(t, &t->procs.v[i]);
+	for (size_t i = 0; i < t->procs.n; i++)
+		if (!t->procs.v[i].end_how || t->procs.v[i].end_how == 5)
+			find_exec(t, &t->procs.v[i]);
 	for (size_t i = 0; i < t->threads.n; i++)
 		first_and_last(t, &t->threads.v[i]);
 	for (size_t i = 0; i < t->modules.n; i++) {
