@@ -105,6 +105,7 @@ static void gather_unseen(struct d9_report *r)
 			   "no thread's CPU clock was read: a long poll cannot be told from a thread without a CPU");
 	else if (!delay)
 		add_unseen(r, "run-queue", "time runnable without a CPU was not measured");
+	add_unseen(r, "kernel", "no kernel helper (d9-kernel) took part: runq and offcpu are empty");
 	for (size_t i = 0; i < t->procs.n; i++)
 		if (t->procs.v[i].flags & 1)
 			add_unseen(r, "seccomp", "a process ran under seccomp: its memory was not extended");
