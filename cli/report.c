@@ -105,6 +105,12 @@ static void gather_unseen(struct d9_report *r)
 			   "no thread's CPU clock was read: a long poll cannot be told from a thread without a CPU");
 	else if (!delay)
 		add_unseen(r, "run-queue", "time runnable without a CPU was not measured");
+	for (d9_u32 i = 0; i < t->procs.n; i++) {
+		char text[240];
+		snprintf(text, sizeof(text), "pid %d: %s", t->procs.v[i].pid, D9_UNHOOKED);
+		if (t->procs.v[i].shown && d9_is_unhooked(t, i))
+			add_unseen(r, "hooks", text);
+	}
 	add_unseen(r, "kernel", "no kernel helper (d9-kernel) took part: runq and offcpu are empty");
 	for (size_t i = 0; i < t->procs.n; i++)
 		if (t->procs.v[i].flags & 1)

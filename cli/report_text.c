@@ -105,6 +105,10 @@ static void process(const struct d9_report *r, d9_u32 i)
 		printf(" %llu", (unsigned long long)code);
 	printf("]\n");
 	runtimes(m, i);
+	if (d9_is_unhooked(m->t, i)) {
+		printf("  not seen: %s\n", D9_UNHOOKED);
+		return;
+	}
 	D9_VEC(d9_u32) list = {0};
 	for (d9_u32 k = 0; k < m->t->threads.n; k++)
 		if (m->t->threads.v[k].proc == i && m->t->threads.v[k].shown)

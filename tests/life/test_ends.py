@@ -7,7 +7,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import PROGS, check, compare, equal, main, need_command, parametrise, test
+from harness import PROGS, SHIM, check, compare, equal, main, need_command, parametrise, test
 
 # how it ends: exit code, what the `exit` event says under d9 run (how, code), and without it
 ENDS = {
@@ -97,6 +97,24 @@ def a_program_that_nobody_drains(box, how):
         p.wait(20)
     equal(list(processes(box).values()), ["running" if how == "running" else "unknown"], "end")
     people_are_told(box, "running" if how == "running" else "end not seen")
+
+
+# ---- a program that loads the recorder itself ------------------------------------------------------------
+
+LOADS = "import ctypes, threading, time; ctypes.CDLL(%r); t = threading.Thread(target=time.sleep, args=(0.05,)); t.start(); t.join()"
+
+
+@parametrise(["loaded", "preloaded", "preloaded, no calls"])
+def a_report_says_where_no_hook_is_in_place(box, how):
+    argv = ["true"] if "no calls" in how else [os.path.realpath(sys.executable), "-c", LOADS % SHIM]
+    box.run(argv, env={"LD_PRELOAD": None} if how == "loaded" else None, rc=0)
+    doc, text = json.loads(box.d9("report", "--json", box.dir).out), box.d9("report", box.dir).out
+    equal(len(doc["processes"]), 1, "processes")
+    said = [u["detail"] for u in doc["unseen"] if u["what"] == "hooks"]
+    equal((len(said), text.count("not seen: it loaded libd9shim.so itself")), (1, 1) if how == "loaded" else (0, 0), "that no hook is in place")
+    if how == "loaded":
+        check("pid %d:" % doc["processes"][0]["pid"] in said[0] and "d9 run" in said[0], said)
+        check(" main " not in text, "an idle process is shown: %s" % text[:500])
 
 
 @test
