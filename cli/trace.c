@@ -163,7 +163,7 @@ static int load(struct d9_trace *t, const struct d9_selection *sel)
 		good += r >= 0;
 	}
 	if (good)
-		d9_load_finish(l);
+		d9_trace_finish(t);
 	d9_loader_free(l);
 	if (good && (t->records || !t->torn_blocks))
 		return D9_EXIT_OK;

@@ -133,6 +133,7 @@ struct d9_trace_type {
 struct d9_clock_map {
 	struct d9_clock_point {
 		d9_u64 tsc, mono, real;
+		double slope; /* ns a cycle, to the next point */
 	} * v;
 	size_t n, cap;
 	double hz; /* 0 = not told */

@@ -34,8 +34,10 @@ struct d9_loader *d9_loader_new(struct d9_trace *t);
 void d9_loader_free(struct d9_loader *l);
 /* Decodes a folder into the trace as a new family.  0, or -errno if nothing of it could be read. */
 int d9_load_folder(struct d9_loader *l, const struct d9_folder *folder);
+
+/* ---- trace_finish.c ---- */
 /* After the last folder: times to ns, orders, ends of threads and calls. */
-void d9_load_finish(struct d9_loader *l);
+void d9_trace_finish(struct d9_trace *t);
 
 /* ---- arena_input.c ---- */
 /* Whether the processes of an arena run. */

@@ -1242,6 +1242,38 @@ START_TEST(fail_if_grammar)
 }
 END_TEST
 
+/* ---- order ---------------------------------------------------------------------------------------- */
+
+/* Chunks that were written the wrong way round, as a drainer may: n spans, number k of them at place(k). */
+static void out_of_order(d9_u32 n, d9_u32 (*place)(d9_u32 k, d9_u32 n))
+{
+	d9_u32 site = tb_site(&B, "read", 0x1000, 400, NULL);
+	for (d9_u32 i = 0; i < n; i++) {
+		d9_u32 k = place(i, n);
+		tb_span(&B, 1, site, (struct tb_span){.t0 = US(10) * k, .t1 = US(10) * k + US(5), .fd = (d9_i32)k + 1});
+	}
+	analyse();
+	const struct d9_trace_thread *th = &T->threads.v[thread(100)];
+	ck_assert_uint_eq(th->spans.n, n);
+	for (d9_u32 i = 0; i < n; i++) {
+		ck_assert_uint_eq(th->spans.v[i].fd, i + 1);
+		ck_assert_uint_eq(th->spans.v[i].t1 - T->t_begin, US(10) * i + US(5));
+	}
+	ck_assert_uint_eq(th->last - T->t_begin, US(10) * (n - 1) + US(5));
+}
+
+static d9_u32 pairs_swapped(d9_u32 i, d9_u32 n) { return i < n / 128 * 128 ? i ^ 64 : i; }
+static d9_u32 last_first(d9_u32 i, d9_u32 n) { return i < 50 ? n - 50 + i : i - 50; }
+static d9_u32 interleaved(d9_u32 i, d9_u32 n) { return i % 2 ? n / 2 + i / 2 : i / 2; }
+static d9_u32 backwards(d9_u32 i, d9_u32 n) { return n - 1 - i; }
+
+START_TEST(chunks_out_of_order_are_put_right)
+{
+	d9_u32 (*const places[])(d9_u32, d9_u32) = {pairs_swapped, last_first, interleaved, backwards};
+	out_of_order(4000, places[_i]);
+}
+END_TEST
+
 /* ---- tasks ---------------------------------------------------------------------------------------- */
 
 static void queued(d9_u32 i, size_t n, ...)
@@ -1473,6 +1505,7 @@ int main(void)
 	tcase_set_timeout(a, 30);
 	for (size_t i = 0; i < sizeof(with_trace) / sizeof(with_trace[0]); i++)
 		tcase_add_test(a, with_trace[i]);
+	tcase_add_loop_test(a, chunks_out_of_order_are_put_right, 0, 4);
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
 		tcase_add_test(b, plain[i]);
 	suite_add_tcase(s, a);
