@@ -3,9 +3,12 @@
  * runs or that died undrained.  Copied first, never mapped: its members may write to it, cut it off or be
  * somebody else; whatever is wrong with it is then wrong in memory of our own.
  */
+#include "member.h"
 #include "trace_internal.h"
 
 #include "shim/drain.h"
+#include "shim/lease.h"
+#include "shim/view.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +32,7 @@ static int open_arena(const char *path, char *err, size_t n_err)
 		const char *name = !strncmp(target, "/dev/shm/d9-", 12) ? target + 9 : "/";
 		if (strchr(name, '/')) {
 			snprintf(err, n_err, "its link leads to %s", target);
-			return -EPERM;
+			return -EBADMSG;
 		}
 		file = target;
 	}
@@ -41,11 +44,15 @@ static int check_file(int fd, struct stat *st, char *err, size_t n_err)
 {
 	if (fstat(fd, st) < 0)
 		return -errno;
-	if (S_ISREG(st->st_mode) && (geteuid() == 0 || st->st_uid == geteuid()) &&
-	    (d9_u64)st->st_size >= sizeof(struct d9_arena_header) && (d9_u64)st->st_size <= ARENA_MAX)
+	if (geteuid() && st->st_uid != geteuid()) {
+		snprintf(err, n_err, "it belongs to another user");
+		return -EPERM;
+	}
+	if (S_ISREG(st->st_mode) && (d9_u64)st->st_size >= sizeof(struct d9_arena_header) &&
+	    (d9_u64)st->st_size <= ARENA_MAX)
 		return 0;
-	snprintf(err, n_err, "it is no arena of this user");
-	return -EPERM;
+	snprintf(err, n_err, "it is no arena");
+	return -EBADMSG;
 }
 
 /* Copies what the file holds; its holes stay holes. */
@@ -83,8 +90,34 @@ static int sink(void *ctx, const void *bytes, size_t n)
 	return 0;
 }
 
-int d9_arena_input(const char *path, d9_drained_fn *drained, void *ctx, void **ret, size_t *ret_n, char *err,
-		   size_t n_err)
+/*
+ * Who runs.  A process that no drainer has looked at yet gets its start time, in our copy: by that a program which it
+ * becomes later is known to be its own.
+ */
+static void see_running(void *copy, ino_t inode, struct d9_running *ret)
+{
+	struct d9_arena_header *h = copy;
+	struct d9_view v;
+	d9_view_init(&v, copy, h->n_chunks);
+	d9_u32 n = h->proc_next < D9_N_PROCS ? h->proc_next : D9_N_PROCS;
+	bool told = d9_members_are_here(h);
+	if (ret) {
+		ret->told = told;
+		ret->drained = d9_lease_fresh(&h->lease);
+	}
+	for (d9_u32 i = 0; i < n && told; i++) {
+		d9_u64 start = 0;
+		if (!d9_member_runs(&v.procs[i], inode, &start))
+			continue;
+		if (!v.procs[i].start)
+			v.procs[i].start = start;
+		if (ret)
+			d9_vec_push(&ret->generations, v.procs[i].generation);
+	}
+}
+
+int d9_arena_input(const char *path, d9_drained_fn *drained, void *ctx, struct d9_running *ret_running, void **ret,
+		   size_t *ret_n, char *err, size_t n_err)
 {
 	struct stat st;
 	void *copy = MAP_FAILED, *mem = calloc(1, d9_drain_bytes());
@@ -102,6 +135,10 @@ int d9_arena_input(const char *path, d9_drained_fn *drained, void *ctx, void **r
 	copy = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
 		    0);
 	r = copy == MAP_FAILED ? -errno : !mem ? -ENOMEM : copy_file(fd, copy, (size_t)st.st_size);
+	if (!r && !d9_drain_check(copy, (d9_u64)st.st_size))
+		r = -EBADMSG;
+	if (!r)
+		see_running(copy, st.st_ino, ret_running);
 	if (!r)
 		r = d9_drain_snapshot(mem, copy, (size_t)st.st_size, drained, ctx, sink, &b);
 	if (r < 0) {

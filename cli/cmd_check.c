@@ -130,8 +130,13 @@ static int resolve_pid(struct check *c)
 	char link[64];
 	snprintf(link, sizeof(link), "/proc/%d/exe", c->pid);
 	ssize_t n = readlink(link, c->shown, sizeof(c->shown) - 1);
-	if (n < 0 && errno == EACCES)
-		return d9_fail(D9_EXIT_PERMISSION, "process %d belongs to another user: cannot read %s", c->pid, link);
+	if (n < 0 && (errno == EACCES || errno == EPERM))
+		return d9_fail(
+			D9_EXIT_PERMISSION,
+			geteuid() ? "process %d belongs to another user: cannot read %s; use its user or root"
+				  : "even root may not look into process %d from here: cannot read %s; use d9 in the "
+				    "container in which the process runs",
+			c->pid, link);
 	if (n < 0)
 		return d9_fail(D9_EXIT_DATA, "no process %d: %s: %s", c->pid, link, strerror(errno));
 	c->shown[n] = 0;

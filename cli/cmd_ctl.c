@@ -20,26 +20,6 @@
 
 #define FLUSH_WAIT_MS 5000
 
-static int open_failed(int pid, int r)
-{
-	switch (r) {
-	case -ESRCH:
-		return d9_fail(D9_EXIT_DATA, "there is no process %d", pid);
-	case -ENOENT:
-		return d9_fail(D9_EXIT_DATA,
-			       "process %d is not recorded: it has no session memory mapped; start it with `d9 run` or "
-			       "LD_PRELOAD",
-			       pid);
-	case -EACCES:
-	case -EPERM:
-		return d9_fail(D9_EXIT_PERMISSION, "process %d belongs to another user; use its user or root", pid);
-	case -EBADMSG:
-		return d9_fail(D9_EXIT_DATA, "process %d is recorded by another version of libd9shim.so", pid);
-	default:
-		return d9_fail(D9_EXIT_DATA, "cannot open the session memory of process %d: %s", pid, strerror(-r));
-	}
-}
-
 /* Nobody drains: then this command does it, once. */
 static int flush_ourselves(const struct d9_live *l)
 {
@@ -91,7 +71,7 @@ int d9_cmd_ctl(const struct d9_cmd *self, int argc, char **argv)
 	struct d9_live l;
 	r = d9_live_open_pid((int)pid, 1, &l);
 	if (r)
-		return open_failed((int)pid, r);
+		return d9_live_fail((int)pid, r);
 	int code = D9_EXIT_OK;
 	if (on || off) {
 		(void)flock(l.fd,

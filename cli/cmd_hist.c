@@ -68,6 +68,8 @@ static int write_hist(const struct d9_model *m, d9_u32 kind, bool json)
 	} else {
 		text(&h, kind);
 	}
+	if (!h.count)
+		d9_show_why_empty(m, kind);
 	d9_hist_free(&h);
 	return r < 0 ? d9_fail(D9_EXIT_DATA, "cannot write to stdout: %s", strerror(errno)) : D9_EXIT_OK;
 }
@@ -80,10 +82,10 @@ int d9_cmd_hist(const struct d9_cmd *self, int argc, char **argv)
 		return r - 1;
 	int kind = d9_kind_find(o.operand);
 	if (kind < 0)
-		return d9_fail(
-			D9_EXIT_USAGE,
-			"hist: `%s` is no KIND: a hook family (epoll, futex, read, ...), park, poll-span or wake",
-			o.operand);
+		return d9_fail(D9_EXIT_USAGE,
+			       "hist: `%s` is no KIND: a hook family (epoll, futex, read, ...), park, poll-span, wake "
+			       "or queue",
+			       o.operand);
 	struct d9_trace *t;
 	r = d9_trace_open(&o, &t);
 	if (r)

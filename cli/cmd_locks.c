@@ -19,9 +19,11 @@ static void where(const struct d9_model *m, d9_u32 thread, d9_u32 span)
 static void lock_text(const struct d9_model *m, const struct d9_lock *l)
 {
 	char a[32], b[32], who[96];
-	printf("%s 0x%llx in pid %d: %llu waits, %s in all, longest %s\n", d9_kind_name(l->kind),
-	       (unsigned long long)l->object, l->proc == D9_NO_INDEX ? 0 : m->t->procs.v[l->proc].pid,
-	       (unsigned long long)l->waits, d9_format_duration(l->total, a), d9_format_duration(l->max, b));
+	const char *name = d9_show_lock_name(m, l);
+	printf("%s 0x%llx%s%s%s in pid %d: %llu waits, %s in all, longest %s\n", d9_kind_name(l->kind),
+	       (unsigned long long)l->object, name ? " (" : "", name ? name : "", name ? ")" : "",
+	       l->proc == D9_NO_INDEX ? 0 : m->t->procs.v[l->proc].pid, (unsigned long long)l->waits,
+	       d9_format_duration(l->total, a), d9_format_duration(l->max, b));
 	for (size_t i = 0; i < l->waiters.n; i++) {
 		printf("  waited  %-40s %6llu x %10s", d9_show_thread(m, l->waiters.v[i].thread, who, sizeof(who)),
 		       (unsigned long long)l->waiters.v[i].waits, d9_format_duration(l->waiters.v[i].total, a));

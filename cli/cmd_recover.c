@@ -1,6 +1,7 @@
 /* d9 recover: what families left in shared memory when they died, written to the segments where it belongs. */
 #include "cmd.h"
 
+#include "format/segment.h"
 #include "shim/adopt.h"
 
 #include <dirent.h>
@@ -16,8 +17,16 @@
 static int recover_one(const char *path, unsigned *families, unsigned long *records)
 {
 	char link[PATH_MAX];
-	if (snprintf(link, sizeof(link), "%s/arena", path) >= (int)sizeof(link) || readlink(link, (char[2]){0}, 1) < 0)
+	if (snprintf(link, sizeof(link), "%s/arena", path) >= (int)sizeof(link))
+		return D9_EXIT_OK;
+	if (readlink(link, (char[2]){0}, 1) < 0) {
+		const char *base = strrchr(path, '/');
+		if (errno == EACCES && d9_is_folder_name(base ? base + 1 : path))
+			return d9_fail(D9_EXIT_PERMISSION,
+				       "%s: no permission to look into it; use the user that records there, or root",
+				       path);
 		return D9_EXIT_OK; /* nothing left behind here */
+	}
 	int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	int r = dir < 0 ? -errno : d9_adopt_dead(dir, D9_LEASE_RECOVER);
 	if (r >= 0) {
@@ -61,8 +70,9 @@ int d9_cmd_recover(const struct d9_cmd *self, int argc, char **argv)
 	int code = recover_one(o.dir, &families, &records);
 	int n = scandir(o.dir, &names, NULL, alphasort);
 	if (n < 0)
-		return d9_fail(errno == EACCES ? D9_EXIT_PERMISSION : D9_EXIT_DATA, "cannot read %s: %s", o.dir,
-			       strerror(errno));
+		return code ? code
+			    : d9_fail(errno == EACCES ? D9_EXIT_PERMISSION : D9_EXIT_DATA, "cannot read %s: %s", o.dir,
+				      strerror(errno));
 	for (int i = 0; i < n; i++) {
 		char path[PATH_MAX];
 		if (names[i]->d_name[0] != '.' &&

@@ -25,6 +25,8 @@ static int write_spans(const struct d9_model *m, d9_u32 kind, d9_u64 longer, con
 		if (n == TEXT_MAX)
 			printf("  the longest %d; --longer and --kind choose, --json gives all\n", TEXT_MAX);
 	}
+	if (!n)
+		d9_show_why_empty(m, kind);
 	free(refs);
 	return r < 0 ? d9_fail(D9_EXIT_DATA, "cannot write to stdout: %s", strerror(errno)) : D9_EXIT_OK;
 }
@@ -43,7 +45,8 @@ int d9_cmd_spans(const struct d9_cmd *self, int argc, char **argv)
 	int kind = kind_text ? d9_kind_find(kind_text) : D9_N_KINDS;
 	if (kind < 0)
 		return d9_fail(D9_EXIT_USAGE,
-			       "spans: `%s` is no KIND: a hook family (epoll, futex, read, ...), park or poll-span",
+			       "spans: `%s` is no KIND: a hook family (epoll, futex, read, ...), park, poll-span, wake "
+			       "or queue",
 			       kind_text);
 	struct d9_trace *t;
 	r = d9_trace_open(&o, &t);

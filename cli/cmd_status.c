@@ -2,7 +2,9 @@
 #include "cmd.h"
 #include "json.h"
 #include "live.h"
+#include "vec.h"
 
+#include "format/segment.h"
 #include "shim/clock.h"
 
 #include <dirent.h>
@@ -36,8 +38,7 @@ static void disk_use(const char *folder, struct state *s)
 		return;
 	for (struct dirent *e; (e = readdir(d));) {
 		struct stat st;
-		size_t n = strlen(e->d_name);
-		if (n < 4 || strcmp(e->d_name + n - 3, ".d9") || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
+		if (!d9_is_segment_name(e->d_name) || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
 		s->disk_bytes += (d9_u64)st.st_size;
 		s->n_segments++;
@@ -75,17 +76,20 @@ static void from_header(const struct d9_live *l, struct state *s)
 	s->word = !s->alive ? "dead" : s->error_code ? "failed" : stopped ? "stopped" : h->mask ? "on" : "off";
 }
 
-static void read_folder(const char *folder, struct state *s)
+/* 0, or -EACCES or -EPERM: whether it runs may not be looked at. */
+static int read_folder(const char *folder, struct state *s)
 {
 	struct d9_live l;
 	const char *base = strrchr(folder, '/');
 	*s = (struct state){.heartbeat_age = D9_NOT_KNOWN, .word = "dead"};
 	snprintf(s->id, sizeof(s->id), "%.*s", (int)sizeof(s->id) - 1, base ? base + 1 : folder);
 	disk_use(folder, s);
-	if (!d9_live_open_folder(folder, 0, &l)) {
+	int r = d9_live_open_folder(folder, 0, &l);
+	if (!r) {
 		from_header(&l, s);
 		d9_live_close(&l);
 	}
+	return r == -EACCES || r == -EPERM ? r : 0;
 }
 
 /* ---- printing --------------------------------------------------------------------------------------- */
@@ -227,62 +231,78 @@ static const char *loss_of(const struct state *s, size_t n)
 
 /* ---- the folders to look at --------------------------------------------------------------------------- */
 
-static bool is_process_folder(const char *path)
+/* 1, 0, or -errno: it cannot be looked into. */
+static int is_process_folder(const char *path)
 {
 	DIR *d = opendir(path);
-	bool found = false;
+	int found = 0;
 	if (!d)
-		return false;
-	for (struct dirent *e; !found && (e = readdir(d));) {
-		size_t n = strlen(e->d_name);
-		found = !strcmp(e->d_name, "arena") || (n > 3 && !strcmp(e->d_name + n - 3, ".d9"));
-	}
+		return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+	for (struct dirent *e; !found && (e = readdir(d));)
+		found = !strcmp(e->d_name, "arena") || d9_is_segment_name(e->d_name);
 	closedir(d);
 	return found;
 }
 
-static size_t collect(const char *dir, struct state **ret)
+/* What was found in DIR, and what of it this user may not see. */
+struct found {
+	D9_VEC(struct state) of;
+	D9_VEC(char *) denied;
+};
+
+static void deny(struct found *f, const char *path) { d9_vec_push(&f->denied, strdup(path)); }
+
+static void look_into(struct found *f, const char *path)
+{
+	d9_vec_room(&f->of);
+	if (read_folder(path, &f->of.v[f->of.n]) < 0)
+		deny(f, path);
+	else
+		f->of.n++;
+}
+
+static void collect(const char *dir, struct found *f)
 {
 	struct dirent **names;
-	*ret = NULL;
-	if (is_process_folder(dir)) {
-		*ret = calloc(1, sizeof(**ret));
-		if (*ret)
-			read_folder(dir, *ret);
-		return *ret != NULL;
-	}
-	int n = scandir(dir, &names, NULL, alphasort);
-	size_t got = 0;
-	if (n < 0)
-		return 0;
-	*ret = calloc((size_t)n + 1, sizeof(**ret));
+	int r = is_process_folder(dir);
+	if (r > 0)
+		look_into(f, dir);
+	if (r < 0)
+		deny(f, dir);
+	int n = r ? 0 : scandir(dir, &names, NULL, alphasort);
 	for (int i = 0; i < n; i++) {
 		char path[4096];
-		if (names[i]->d_name[0] != '.' && *ret &&
-		    snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name) < (int)sizeof(path) &&
-		    is_process_folder(path))
-			read_folder(path, *ret + got++);
+		if (names[i]->d_name[0] != '.' &&
+		    snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name) < (int)sizeof(path)) {
+			r = is_process_folder(path);
+			if (r > 0)
+				look_into(f, path);
+			else if (r < 0 && d9_is_folder_name(names[i]->d_name)) /* others are none of ours */
+				deny(f, path);
+		}
 		free(names[i]);
 	}
-	free(names);
-	return got;
+	if (n > 0)
+		free(names);
+}
+
+static int nothing_found(const struct found *f, const char *dir)
+{
+	if (!f->denied.n)
+		return d9_fail(D9_EXIT_DATA, "no recording in %s; `d9 run -- CMD` makes one", dir);
+	return d9_fail(D9_EXIT_PERMISSION, "no permission to read %s; use the user that records there, or root",
+		       f->denied.v[0]);
 }
 
 /* A PID instead of a folder: that process's arena. */
-static int collect_pid(int pid, struct state **ret, size_t *ret_n)
+static int collect_pid(int pid, struct found *f)
 {
 	struct d9_live l;
 	int r = d9_live_open_pid(pid, 0, &l);
-	if (r == -ESRCH)
-		return d9_fail(D9_EXIT_DATA, "there is no process %d", pid);
-	if (r == -EACCES || r == -EPERM)
-		return d9_fail(D9_EXIT_PERMISSION, "process %d belongs to another user; use its user or root", pid);
 	if (r)
-		return d9_fail(D9_EXIT_DATA, "process %d is not recorded, or by another version of libd9shim.so", pid);
-	*ret = calloc(1, sizeof(**ret));
-	if (!*ret)
-		return d9_fail(D9_EXIT_DATA, "out of memory");
-	struct state *s = *ret;
+		return d9_live_fail(pid, r);
+	d9_vec_room(&f->of);
+	struct state *s = &f->of.v[f->of.n++];
 	*s = (struct state){.heartbeat_age = D9_NOT_KNOWN};
 	const char *base = strrchr(l.folder, '/');
 	snprintf(s->id, sizeof(s->id), "%.*s", (int)sizeof(s->id) - 1, base ? base + 1 : l.folder);
@@ -290,8 +310,22 @@ static int collect_pid(int pid, struct state **ret, size_t *ret_n)
 	from_header(&l, s);
 	s->pid = pid;
 	d9_live_close(&l);
-	*ret_n = 1;
 	return D9_EXIT_OK;
+}
+
+static void print(const struct found *f, bool metrics, bool json)
+{
+	d9_u64 disk = 0;
+	const struct state *s = f->of.v;
+	size_t n = f->of.n;
+	for (size_t i = 0; i < n; i++)
+		disk += s[i].disk_bytes;
+	if (metrics)
+		print_metrics(disk, s, n);
+	else if (json)
+		print_json(loss_of(s, n), covers_of(s, n), disk, s, n);
+	else
+		print_text(loss_of(s, n), covers_of(s, n), disk, s, n);
 }
 
 int d9_cmd_status(const struct d9_cmd *self, int argc, char **argv)
@@ -302,30 +336,22 @@ int d9_cmd_status(const struct d9_cmd *self, int argc, char **argv)
 	int r = d9_read_opts_parse(self, argc, argv, 0, &extra, 1, &o);
 	if (r)
 		return r - 1;
-	struct state *s = NULL;
-	size_t n = 0;
+	struct found f = {0};
 	char *end;
 	long pid = strtol(o.dir, &end, 10);
-	if (o.dir[0] && !*end && pid > 0 && access(o.dir, F_OK)) {
-		r = collect_pid((int)pid, &s, &n);
-		if (r)
-			return r;
-	} else {
-		n = collect(o.dir, &s);
-	}
-	if (!n) {
-		free(s);
-		return d9_fail(D9_EXIT_DATA, "no recording in %s; `d9 run -- CMD` makes one", o.dir);
-	}
-	d9_u64 disk = 0;
-	for (size_t i = 0; i < n; i++)
-		disk += s[i].disk_bytes;
-	if (metrics)
-		print_metrics(disk, s, n);
-	else if (o.json)
-		print_json(loss_of(s, n), covers_of(s, n), disk, s, n);
+	if (o.dir[0] && !*end && pid > 0 && pid <= INT_MAX && access(o.dir, F_OK))
+		r = collect_pid((int)pid, &f);
 	else
-		print_text(loss_of(s, n), covers_of(s, n), disk, s, n);
-	free(s);
-	return D9_EXIT_OK;
+		collect(o.dir, &f);
+	if (!r && !f.of.n)
+		r = nothing_found(&f, o.dir);
+	for (size_t i = 0; f.of.n && i < f.denied.n; i++)
+		fprintf(stderr, "d9: no permission to read %s: it is left out\n", f.denied.v[i]);
+	if (!r)
+		print(&f, metrics != NULL, o.json);
+	for (size_t i = 0; i < f.denied.n; i++)
+		free(f.denied.v[i]);
+	d9_vec_free(&f.denied);
+	d9_vec_free(&f.of);
+	return r;
 }

@@ -60,19 +60,12 @@ static d9_u32 main_call(const struct d9_model *m, d9_u32 thread, const struct d9
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
 	d9_u32 longest = D9_NO_INDEX;
 	d9_u64 sum = 0;
-	for (d9_u32 i = p->first; i < p->first + p->n && i < th->spans.n; i++) {
-		const struct d9_span *s = &th->spans.v[i];
-		if (s->flags & (D9_SPAN_NESTED | D9_SPAN_PARK | D9_SPAN_CLAIMED))
-			continue;
-		if (longest == D9_NO_INDEX || d9_span_dur(s) > d9_span_dur(&th->spans.v[longest]))
+	D9_EACH_CALL (i, th, p, D9_SPAN_NO_CALL | D9_SPAN_CLAIMED)
+		if (longest == D9_NO_INDEX || d9_span_dur(&th->spans.v[i]) > d9_span_dur(&th->spans.v[longest]))
 			longest = i;
-	}
-	for (d9_u32 i = p->first; longest != D9_NO_INDEX && i < p->first + p->n && i < th->spans.n; i++) {
-		const struct d9_span *s = &th->spans.v[i];
-		if (!(s->flags & (D9_SPAN_NESTED | D9_SPAN_PARK | D9_SPAN_CLAIMED)) &&
-		    s->hook == th->spans.v[longest].hook)
-			sum += d9_span_dur(s);
-	}
+	D9_EACH_CALL (i, th, p, D9_SPAN_NO_CALL | D9_SPAN_CLAIMED)
+		if (th->spans.v[i].hook == th->spans.v[longest].hook)
+			sum += d9_span_dur(&th->spans.v[i]);
 	*ret_sum = sum;
 	return longest;
 }

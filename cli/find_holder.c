@@ -20,7 +20,7 @@ typedef D9_VEC(struct root) roots;
 static bool is_lock_wait(const struct d9_model *m, d9_u32 thread, const struct d9_span *s)
 {
 	const struct d9_lock *l = s->object ? d9_model_lock(m, m->t->threads.v[thread].proc, s->object) : NULL;
-	return l && l->maybe_lock && !l->gil && !(s->flags & (D9_SPAN_PARK | D9_SPAN_NESTED));
+	return l && l->maybe_lock && !l->gil && !(s->flags & D9_SPAN_NO_CALL);
 }
 
 static bool is_long_call(const struct d9_model *m, d9_u32 thread, const struct d9_span *s)

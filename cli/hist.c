@@ -71,6 +71,9 @@ static void add_derived(const struct d9_model *m, d9_u32 thread, d9_u32 kind, st
 	if (kind == D9_KIND_PARK)
 		for (size_t i = 0; i < mt->parks.n; i++)
 			d9_hist_add(h, mt->parks.v[i].t1 - mt->parks.v[i].t0);
+	if (kind == D9_KIND_QUEUE)
+		for (size_t i = 0; i < mt->queued.n; i++)
+			d9_hist_add(h, mt->queued.v[i].t1 - mt->queued.v[i].t0);
 	if (kind == D9_KIND_POLL_SPAN && has_polls(m, thread))
 		for (size_t i = 0; i < mt->polls.n; i++)
 			d9_hist_add(h, mt->polls.v[i].t1 - mt->polls.v[i].t0);
@@ -87,7 +90,7 @@ void d9_hist_thread(const struct d9_model *m, d9_u32 thread, d9_u32 kind, struct
 		const struct d9_span *s = &th->spans.v[i];
 		if (s->kind == kind)
 			d9_hist_add(h, d9_span_dur(s));
-		else if (kind == D9_KIND_WAKE && s->waker_t && s->waker_t <= s->t1)
+		else if (kind == D9_KIND_WAKE && d9_span_has_wake(s))
 			d9_hist_add(h, s->t1 - s->waker_t);
 	}
 }
@@ -101,10 +104,11 @@ void d9_hist_all(const struct d9_model *m, struct d9_hist h[D9_N_KINDS])
 		for (size_t k = 0; k < th->spans.n; k++) {
 			const struct d9_span *s = &th->spans.v[k];
 			d9_hist_add(&h[s->kind], d9_span_dur(s));
-			if (s->waker_t && s->waker_t <= s->t1)
+			if (d9_span_has_wake(s))
 				d9_hist_add(&h[D9_KIND_WAKE], s->t1 - s->waker_t);
 		}
 		add_derived(m, i, D9_KIND_PARK, &h[D9_KIND_PARK]);
 		add_derived(m, i, D9_KIND_POLL_SPAN, &h[D9_KIND_POLL_SPAN]);
+		add_derived(m, i, D9_KIND_QUEUE, &h[D9_KIND_QUEUE]);
 	}
 }

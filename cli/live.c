@@ -1,14 +1,14 @@
 /* See live.h. */
+#include "cmd.h"
 #include "live.h"
+#include "member.h"
 
 #include "shim/adopt.h"
 #include "shim/drain.h"
 #include "shim/view.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,9 +27,10 @@ static int open_arena(const char *path, int write, struct d9_live *ret)
 	ret->fd = open(path, (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC);
 	if (ret->fd < 0)
 		return -errno;
-	if (fstat(ret->fd, &st) || !S_ISREG(st.st_mode) || st.st_size < (off_t)D9_HEADER_BYTES ||
-	    (geteuid() && st.st_uid != geteuid()))
+	if (fstat(ret->fd, &st) || !S_ISREG(st.st_mode) || st.st_size < (off_t)D9_HEADER_BYTES)
 		return -EBADMSG;
+	if (geteuid() && st.st_uid != geteuid())
+		return -EPERM;
 	ret->bytes = (d9_u64)st.st_size;
 	/* Reading goes through read(2): a hole of a full tmpfs that is mapped would kill us, and a file can be truncated. */
 	ret->map = write ? mmap(NULL, ret->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, ret->fd, 0)
@@ -94,6 +95,34 @@ int d9_live_open_pid(int pid, int write, struct d9_live *ret)
 	return 0;
 }
 
+int d9_live_fail(int pid, int r)
+{
+	switch (r) {
+	case -ESRCH:
+		return d9_fail(D9_EXIT_DATA, "there is no process %d", pid);
+	case -ENOENT:
+		return d9_fail(D9_EXIT_DATA,
+			       "process %d is not recorded: it has no session memory mapped; start it with `d9 run` or "
+			       "LD_PRELOAD",
+			       pid);
+	case -EACCES:
+	case -EPERM:
+		if (!geteuid())
+			return d9_fail(
+				D9_EXIT_PERMISSION,
+				"even root may not look into process %d from here (/proc/%d/maps), so whether it is "
+				"recorded is not known; use d9 in the container in which the process runs",
+				pid, pid);
+		return d9_fail(D9_EXIT_PERMISSION, "process %d belongs to another user; use its user or root", pid);
+	case -EBADMSG:
+		return d9_fail(
+			D9_EXIT_DATA,
+			"process %d is recorded by another version of libd9shim.so; use the d9 that came with it", pid);
+	default:
+		return d9_fail(D9_EXIT_DATA, "cannot open the session memory of process %d: %s", pid, strerror(-r));
+	}
+}
+
 void d9_live_close(struct d9_live *l)
 {
 	if (l->map)
@@ -109,14 +138,13 @@ int d9_live_members(const struct d9_live *l)
 {
 	struct stat st;
 	struct d9_view v;
-	if (!l->h->pid_ns || stat("/proc/self/ns/pid", &st) || st.st_ino != l->h->pid_ns)
+	if (!d9_members_are_here(l->h) || fstat(l->fd, &st))
 		return -1;
 	d9_view_init(&v, l->map, l->h->n_chunks);
 	d9_u32 n = l->h->proc_next < D9_N_PROCS ? l->h->proc_next : D9_N_PROCS;
 	int alive = 0;
+	d9_u64 start;
 	for (d9_u32 i = 0; i < n; i++)
-		if (v.procs[i].state == D9_PROC_LIVE && v.procs[i].pid > 0 &&
-		    (!kill(v.procs[i].pid, 0) || errno == EPERM))
-			alive++;
+		alive += d9_member_runs(&v.procs[i], st.st_ino, &start);
 	return alive;
 }

@@ -20,13 +20,15 @@ struct d9_live {
 
 /*
  * Opens the arena of a process (its /proc/PID/maps names it), or of a process folder.  write: maps it shared, to give
- * orders.  0; -ESRCH no such process; -ENOENT it has no arena; -EACCES; -EBADMSG not an arena of this version.
+ * orders.  0; -ESRCH no such process; -ENOENT it has no arena; -EACCES, -EPERM; -EBADMSG not an arena of this version.
  */
 int d9_live_open_pid(int pid, int write, struct d9_live *ret);
 int d9_live_open_folder(const char *folder, int write, struct d9_live *ret);
 void d9_live_close(struct d9_live *l);
+/* Tells why a process's arena was not opened: an enum d9_exit. */
+int d9_live_fail(int pid, int r);
 
-/* Members that are alive, by their pids; -1: they cannot be told from here (another PID namespace). */
+/* Members that run; -1: they cannot be told from here (another PID namespace). */
 int d9_live_members(const struct d9_live *l);
 
 #endif

@@ -32,18 +32,26 @@ static const struct d9_cmd commands[] = {
 	 "  d9 report --fail-if 'critical>0,poll>250ms' ./d9-traces\n"},
 	{"spans", d9_cmd_spans, "[--longer DUR] [--kind KIND] [DIR]", "List what took longest.",
 	 "  --longer DUR    no shorter ones\n"
-	 "  --kind KIND     a family of hooks (epoll, futex, read, ...), park or poll-span\n\n"
+	 "  --kind KIND     a family of hooks (epoll, futex, read, ...), park, poll-span, wake or queue\n\n"
 	 "Example:\n"
 	 "  d9 spans --kind poll-span --longer 10ms\n"},
 	{"locks", d9_cmd_locks, "[DIR]", "List what threads waited for, who waited and who held it.",
 	 "Example:\n"
 	 "  d9 locks --json | jq '.locks[0].holders'\n"},
 	{"hist", d9_cmd_hist, "KIND [DIR]", "Show how durations of one kind are spread.",
-	 "KIND is a family of hooks (epoll, futex, read, ...), park, poll-span or wake.\n\n"
+	 "KIND is a family of hooks (epoll, futex, read, ...), or what follows from them: park; poll-span, between "
+	 "two\n"
+	 "parks; wake, from what the waker did to the waiter's return; queue, from the wake of a task to its poll, "
+	 "where\n"
+	 "the program tells of its tasks (shim/d9.h). runq and offcpu are the kernel helper's, which this version "
+	 "lacks.\n\n"
 	 "Example:\n"
 	 "  d9 hist poll-span\n"},
 	{"dump", d9_cmd_dump, "[DIR]", "Print every event, a line each, in the order in which they began.",
-	 "  --stacks        stacks too (with --json)\n\n"
+	 "  --stacks        stacks too (with --json)\n"
+	 "Definitions (proc, thread, module, hook, site, clock, info, custom_type) are no lines: what refers to them "
+	 "has\n"
+	 "their names.\n\n"
 	 "Example:\n"
 	 "  d9 dump --json | grep '\"pending\"'\n"},
 	{"status", d9_cmd_status, "[--metrics] [--json] [PID|DIR]",

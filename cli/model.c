@@ -42,7 +42,7 @@ static void sum_thread(struct d9_model *m, d9_u32 i)
 	for (size_t k = 0; k < mt->parks.n; k++)
 		mt->parked += d9_overlap(mt->parks.v[k].t0, mt->parks.v[k].t1, mt->begin, mt->end);
 	for (size_t k = 0; k < th->spans.n; k++)
-		if (!(th->spans.v[k].flags & (D9_SPAN_NESTED | D9_SPAN_PARK)))
+		if (!(th->spans.v[k].flags & D9_SPAN_NO_CALL))
 			mt->blocked += d9_overlap(th->spans.v[k].t0, th->spans.v[k].t1, mt->begin, mt->end);
 	if (th->pending.unfinished)
 		*(d9_model_pending_parks(m, i) ? &mt->parked : &mt->blocked) +=
@@ -77,6 +77,7 @@ struct d9_model *d9_model_new(struct d9_trace *t)
 	d9_objects_finish(m);
 	d9_pools_find(m);
 	d9_polls_find(m);
+	d9_tasks_find(m);
 	for (d9_u32 i = 0; i < t->threads.n; i++)
 		sum_thread(m, i);
 	return m;
@@ -90,6 +91,7 @@ void d9_model_free(struct d9_model *m)
 		d9_vec_free(&m->threads[i].homes);
 		d9_vec_free(&m->threads[i].parks);
 		d9_vec_free(&m->threads[i].polls);
+		d9_vec_free(&m->threads[i].queued);
 	}
 	for (size_t i = 0; i < m->pools.n; i++)
 		d9_vec_free(&m->pools.v[i].threads);
@@ -97,6 +99,7 @@ void d9_model_free(struct d9_model *m)
 		free(m->chains[i].frames);
 	d9_objects_free(m);
 	d9_vec_free(&m->pools);
+	d9_vec_free(&m->runtimes);
 	free(m->chains);
 	free(m->threads);
 	free(m);

@@ -6,6 +6,7 @@
  *   model_parks.c    where a thread is at home, and its parks            (rules R1 to R6)
  *   model_pools.c    roles and pools                                     (R7, worker rule)
  *   model_gaps.c     polls, and what a poll's time was spent on
+ *   model_tasks.c    runtimes and tasks that a program told of; time in their queues
  *   model.c          the order of these, and the sums per thread
  */
 #ifndef D9_CLI_MODEL_H
@@ -27,6 +28,17 @@ struct d9_poll {
 	d9_u32 rt;  /* index + 1 into the thread's rt spans if the runtime reported it */
 	bool ended; /* false: still going on when the recording ended */
 };
+/* A task that was runnable from t0 on and polled at t1 by this thread. */
+struct d9_queued {
+	d9_u64 t0, t1;
+	d9_u32 rt; /* index of the poll in the thread's rt spans */
+};
+/* A runtime that told of its tasks. */
+struct d9_runtime {
+	d9_u32 proc, id; /* id: the program's own number */
+	d9_u64 workers, tasks, polls, wakes;
+	d9_u64 poll_total, poll_max;
+};
 /* Where a poll's time went.  D9_NOT_KNOWN where it was not measured. */
 struct d9_split {
 	d9_u64 blocked;              /* in hooked calls */
@@ -43,8 +55,9 @@ struct d9_model_thread {
 	D9_VEC(d9_u32) homes; /* all sites where it parks, home first */
 	D9_VEC(struct d9_park) parks;
 	D9_VEC(struct d9_poll) polls;
-	d9_u64 null_polls; /* woken with nothing to do (R6) */
-	d9_u64 begin, end; /* of what was asked for */
+	D9_VEC(struct d9_queued) queued; /* by t0 */
+	d9_u64 null_polls;               /* woken with nothing to do (R6) */
+	d9_u64 begin, end;               /* of what was asked for */
 	d9_u64 wall, busy, parked, blocked;
 	d9_u64 runnable, unexplained; /* D9_NOT_KNOWN = not measured */
 	bool polling;                 /* never waits at home: looks and sleeps elsewhere, so not an event loop */
@@ -97,6 +110,7 @@ struct d9_model {
 	struct d9_model_thread *threads; /* as the trace's */
 	D9_VEC(struct d9_pool) pools;
 	D9_VEC(struct d9_lock) locks;
+	D9_VEC(struct d9_runtime) runtimes;
 	struct d9_map lock_map;   /* d9_object_key -> locks */
 	struct d9_map wanted_map; /* proc and tid of owners of what others wait for at the end */
 	struct d9_map tid_map;    /* proc and tid -> thread, where only one thread ever had it */
@@ -112,11 +126,27 @@ static inline const struct d9_span *d9_model_span(const struct d9_model *m, d9_u
 	return &m->t->threads.v[thread].spans.v[span];
 }
 static inline d9_u64 d9_span_dur(const struct d9_span *s) { return s->t1 - s->t0; }
+static inline bool d9_span_has_wake(const struct d9_span *s) { return s->waker_t && s->waker_t <= s->t1; }
 static inline d9_u64 d9_overlap(d9_u64 a0, d9_u64 a1, d9_u64 b0, d9_u64 b1)
 {
 	d9_u64 lo = a0 > b0 ? a0 : b0, hi = a1 < b1 ? a1 : b1;
 	return hi > lo ? hi - lo : 0;
 }
+
+/*
+ * The first call at or after index `from` that ended within the poll and has none of the flags (D9_SPAN_NO_CALL, and
+ * more); D9_NO_INDEX = no more.  D9_EACH_CALL goes over all of them.
+ */
+static inline d9_u32 d9_poll_call(const struct d9_trace_thread *th, const struct d9_poll *p, d9_u32 from,
+				  unsigned flags)
+{
+	for (; from < p->first + p->n && from < th->spans.n; from++)
+		if (!(th->spans.v[from].flags & flags))
+			return from;
+	return D9_NO_INDEX;
+}
+#define D9_EACH_CALL(i, th, p, flags) \
+	for (d9_u32 i = d9_poll_call(th, p, (p)->first, flags); i != D9_NO_INDEX; i = d9_poll_call(th, p, i + 1, flags))
 
 /* Where the time of t0..t1 went on a thread, of which `first, n` are the spans as in d9_poll. */
 struct d9_split d9_model_split(const struct d9_model *m, d9_u32 thread, const struct d9_poll *p);
@@ -125,11 +155,15 @@ bool d9_model_run_delay(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u
 			d9_u64 *ret_window);
 /* First span of the thread that ends after t. */
 d9_u32 d9_model_first_span(const struct d9_model *m, d9_u32 thread, d9_u64 t);
-/* The span of the thread, not a park and not nested, that overlaps t0..t1 most; D9_NO_INDEX = none. */
+/* The first call at or after index `from` that overlaps a stretch that ends at t1; D9_NO_INDEX = no more. */
+d9_u32 d9_model_next_call(const struct d9_model *m, d9_u32 thread, d9_u32 from, d9_u64 t1);
+/* The call of the thread that overlaps t0..t1 most; D9_NO_INDEX = none. */
 d9_u32 d9_model_busiest_span(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1, d9_u64 *ret_overlap);
 /* Who held what the span waited for: owner word, else who woke it.  D9_NO_INDEX = nobody seen. */
 d9_u32 d9_model_holder_of(const struct d9_model *m, d9_u32 thread, const struct d9_span *s, enum d9_known_by *ret_by);
 d9_u32 d9_model_thread_of_tid(const struct d9_model *m, d9_u32 proc, d9_u32 tid, d9_u64 t_ns);
+/* The task whose reported poll holds all of t0..t1, 0 = none. */
+d9_u64 d9_model_task(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1);
 /* The lock of an object, or NULL. */
 struct d9_lock *d9_model_lock(const struct d9_model *m, d9_u32 proc, d9_u64 object);
 /* Is the thread's unfinished call a park? */

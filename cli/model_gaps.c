@@ -167,11 +167,8 @@ static d9_u64 blocked_in(const struct d9_model *m, d9_u32 thread, const struct d
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
 	d9_u64 blocked = 0;
-	for (d9_u32 i = p->first; i < p->first + p->n && i < th->spans.n; i++) {
-		const struct d9_span *s = &th->spans.v[i];
-		if (!(s->flags & (D9_SPAN_NESTED | D9_SPAN_PARK)))
-			blocked += d9_overlap(s->t0, s->t1, p->t0, p->t1);
-	}
+	D9_EACH_CALL (i, th, p, D9_SPAN_NO_CALL)
+		blocked += d9_overlap(th->spans.v[i].t0, th->spans.v[i].t1, p->t0, p->t1);
 	if (!p->ended && th->pending.unfinished)
 		blocked += d9_overlap(th->pending.since, th->pending.t, p->t0, p->t1);
 	return blocked;
@@ -204,19 +201,30 @@ struct d9_split d9_model_split(const struct d9_model *m, d9_u32 thread, const st
 	return s;
 }
 
+d9_u32 d9_model_next_call(const struct d9_model *m, d9_u32 thread, d9_u32 from, d9_u64 t1)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	for (d9_u32 i = from; i < th->spans.n; i++) {
+		const struct d9_span *s = &th->spans.v[i];
+		if (s->flags & D9_SPAN_NESTED) /* may begin after its outer one, which comes later */
+			continue;
+		if (s->t0 >= t1)
+			break;
+		if (!(s->flags & D9_SPAN_PARK))
+			return i;
+	}
+	return D9_NO_INDEX;
+}
+
 d9_u32 d9_model_busiest_span(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1, d9_u64 *ret_overlap)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
 	d9_u32 best = D9_NO_INDEX;
 	*ret_overlap = 0;
-	for (d9_u32 i = d9_model_first_span(m, thread, t0); i < th->spans.n; i++) {
-		const struct d9_span *s = &th->spans.v[i];
-		if (s->flags & D9_SPAN_NESTED)
-			continue;
-		if (s->t0 >= t1)
-			break;
-		d9_u64 o = d9_overlap(s->t0, s->t1, t0, t1);
-		if (!(s->flags & D9_SPAN_PARK) && o > *ret_overlap) {
+	for (d9_u32 i = d9_model_first_span(m, thread, t0); (i = d9_model_next_call(m, thread, i, t1)) != D9_NO_INDEX;
+	     i++) {
+		d9_u64 o = d9_overlap(th->spans.v[i].t0, th->spans.v[i].t1, t0, t1);
+		if (o > *ret_overlap) {
 			*ret_overlap = o;
 			best = i;
 		}

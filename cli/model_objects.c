@@ -285,14 +285,11 @@ static void add_inside(struct d9_holder *h, d9_u32 hook, d9_u64 total)
 static void look_inside(const struct d9_model *m, struct d9_holder *h, d9_u64 t0, d9_u64 t1, d9_u64 *worst)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[h->thread];
-	for (d9_u32 i = d9_model_first_span(m, h->thread, t0); i < th->spans.n; i++) {
+	for (d9_u32 i = d9_model_first_span(m, h->thread, t0);
+	     (i = d9_model_next_call(m, h->thread, i, t1)) != D9_NO_INDEX; i++) {
 		const struct d9_span *s = &th->spans.v[i];
-		if (s->flags & D9_SPAN_NESTED)
-			continue;
-		if (s->t0 >= t1)
-			break;
 		d9_u64 o = d9_overlap(s->t0, s->t1, t0, t1);
-		if (!o || s->flags & D9_SPAN_PARK)
+		if (!o)
 			continue;
 		add_inside(h, s->hook, o);
 		if (o > *worst) {

@@ -36,9 +36,11 @@ struct d9_object {
 	struct d9_load *loads;
 	size_t n_loads;
 
-	bool symbols_read;
-	struct d9_symbol *symbols; /* sorted by start */
-	size_t n_symbols;
+	struct d9_symbol_table {
+		bool read;
+		struct d9_symbol *v; /* sorted by start */
+		size_t n;
+	} functions, data;
 
 	bool dwarf_tried;
 	Dwarf *dwarf;
@@ -70,6 +72,10 @@ Elf *d9_object_debug_elf(struct d9_object *o);
 
 /* object_symbols.c: the function at vaddr, or NULL.  Its demangled name is in ->name. */
 const struct d9_symbol *d9_object_symbol(struct d9_object *o, d9_u64 vaddr);
+/* The variable at vaddr, or NULL. */
+const struct d9_symbol *d9_object_variable(struct d9_object *o, d9_u64 vaddr);
+/* Is vaddr in a segment for data? */
+bool d9_object_has_data(const struct d9_object *o, d9_u64 vaddr);
 void d9_object_free_symbols(struct d9_object *o);
 
 /* object_lines.c: source positions of vaddr, innermost inlined call first. */

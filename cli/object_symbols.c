@@ -1,5 +1,5 @@
 /*
- * The symbol table of one file: .symtab of the file or of its debug file, else .dynsym.  A name is
+ * The symbol tables of one file, functions and variables: .symtab of the file or of its debug file, else .dynsym.  A name is
  * given only to an address that lies inside a symbol with a size: "from here to the next symbol" would
  * give a stripped library's private functions the name of the exported one before them, and PLT entries
  * that of _init.
@@ -30,24 +30,31 @@ static bool find_table(Elf *elf, unsigned type, struct section *ret)
 	return false;
 }
 
-static const struct d9_load *load_at(const struct d9_object *o, d9_u64 vaddr)
+static const struct d9_load *load_at(const struct d9_object *o, d9_u64 vaddr, bool executable)
 {
 	for (size_t i = 0; i < o->n_loads; i++)
-		if (o->loads[i].executable && vaddr >= o->loads[i].vaddr &&
+		if (o->loads[i].executable == executable && vaddr >= o->loads[i].vaddr &&
 		    vaddr - o->loads[i].vaddr < o->loads[i].mem_bytes)
 			return &o->loads[i];
 	return NULL;
 }
 
-static bool take_symbol(const struct d9_object *o, Elf *elf, const struct section *t, size_t i, struct d9_symbol *ret)
+bool d9_object_has_data(const struct d9_object *o, d9_u64 vaddr) { return load_at(o, vaddr, false) != NULL; }
+
+static bool is_kind(unsigned type, bool data)
+{
+	return data ? type == STT_OBJECT : type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
+}
+
+static bool take_symbol(const struct d9_object *o, Elf *elf, const struct section *t, size_t i, bool data,
+			struct d9_symbol *ret)
 {
 	GElf_Sym sym;
 	if (!gelf_getsym(t->data, (int)i, &sym) || sym.st_shndx == SHN_UNDEF || sym.st_shndx == SHN_ABS)
 		return false;
-	unsigned type = GELF_ST_TYPE(sym.st_info);
-	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
+	if (!is_kind(GELF_ST_TYPE(sym.st_info), data))
 		return false;
-	const struct d9_load *load = load_at(o, sym.st_value);
+	const struct d9_load *load = load_at(o, sym.st_value, !data);
 	if (!load || sym.st_size == 0 || sym.st_size > load->vaddr + load->mem_bytes - sym.st_value)
 		return false;
 	const char *name = elf_strptr(elf, t->strings, sym.st_name);
@@ -73,23 +80,23 @@ static int by_start(const void *a, const void *b)
 }
 
 /* One symbol per start. */
-static void tidy(struct d9_object *o)
+static void tidy(struct d9_symbol_table *all)
 {
 	size_t n = 0;
-	qsort(o->symbols, o->n_symbols, sizeof(*o->symbols), by_start);
-	for (size_t i = 0; i < o->n_symbols; i++) {
-		struct d9_symbol *last = n ? &o->symbols[n - 1] : NULL;
-		if (last && last->start == o->symbols[i].start) {
-			if (last->end < o->symbols[i].end)
-				last->end = o->symbols[i].end;
+	qsort(all->v, all->n, sizeof(*all->v), by_start);
+	for (size_t i = 0; i < all->n; i++) {
+		struct d9_symbol *last = n ? &all->v[n - 1] : NULL;
+		if (last && last->start == all->v[i].start) {
+			if (last->end < all->v[i].end)
+				last->end = all->v[i].end;
 			continue;
 		}
-		o->symbols[n++] = o->symbols[i];
+		all->v[n++] = all->v[i];
 	}
-	o->n_symbols = n;
+	all->n = n;
 }
 
-static void read_symbols(struct d9_object *o)
+static void read_symbols(struct d9_object *o, bool data, struct d9_symbol_table *all)
 {
 	struct section t;
 	Elf *elf = d9_object_debug_elf(o);
@@ -100,42 +107,42 @@ static void read_symbols(struct d9_object *o)
 	}
 	if (!full && !find_table(elf, SHT_DYNSYM, &t))
 		return;
-	o->symbols = calloc(t.n ? t.n : 1, sizeof(*o->symbols));
-	if (!o->symbols)
+	all->v = calloc(t.n ? t.n : 1, sizeof(*all->v));
+	if (!all->v)
 		return;
 	for (size_t i = 0; i < t.n; i++)
-		if (take_symbol(o, elf, &t, i, &o->symbols[o->n_symbols]))
-			o->n_symbols++;
-	tidy(o);
+		if (take_symbol(o, elf, &t, i, data, &all->v[all->n]))
+			all->n++;
+	tidy(all);
 }
 
 /* Index of the last symbol that starts at or before vaddr, n if there is none. */
-static size_t last_before(const struct d9_object *o, d9_u64 vaddr)
+static size_t last_before(const struct d9_symbol_table *all, d9_u64 vaddr)
 {
-	size_t lo = 0, hi = o->n_symbols;
+	size_t lo = 0, hi = all->n;
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
-		if (o->symbols[mid].start <= vaddr)
+		if (all->v[mid].start <= vaddr)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo ? lo - 1 : o->n_symbols;
+	return lo ? lo - 1 : all->n;
 }
 
 #define NESTED_MAX 8 /* labels inside a function that we look past for the function itself */
 
-const struct d9_symbol *d9_object_symbol(struct d9_object *o, d9_u64 vaddr)
+static const struct d9_symbol *find(struct d9_object *o, bool data, struct d9_symbol_table *all, d9_u64 vaddr)
 {
-	if (!o->symbols_read) {
-		o->symbols_read = true;
-		read_symbols(o);
+	if (!all->read) {
+		all->read = true;
+		read_symbols(o, data, all);
 	}
-	size_t i = last_before(o, vaddr);
-	if (i == o->n_symbols)
+	size_t i = last_before(all, vaddr);
+	if (i == all->n)
 		return NULL;
 	for (size_t tries = 0; tries < NESTED_MAX; tries++, i--) {
-		struct d9_symbol *s = &o->symbols[i];
+		struct d9_symbol *s = &all->v[i];
 		if (vaddr < s->end) {
 			if (!s->name)
 				s->name = d9_demangle(s->raw);
@@ -147,9 +154,21 @@ const struct d9_symbol *d9_object_symbol(struct d9_object *o, d9_u64 vaddr)
 	return NULL;
 }
 
+const struct d9_symbol *d9_object_symbol(struct d9_object *o, d9_u64 vaddr)
+{
+	return find(o, false, &o->functions, vaddr);
+}
+const struct d9_symbol *d9_object_variable(struct d9_object *o, d9_u64 vaddr) { return find(o, true, &o->data, vaddr); }
+
+static void free_table(struct d9_symbol_table *all)
+{
+	for (size_t i = 0; i < all->n; i++)
+		free(all->v[i].name);
+	free(all->v);
+}
+
 void d9_object_free_symbols(struct d9_object *o)
 {
-	for (size_t i = 0; i < o->n_symbols; i++)
-		free(o->symbols[i].name);
-	free(o->symbols);
+	free_table(&o->functions);
+	free_table(&o->data);
 }

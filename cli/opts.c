@@ -323,6 +323,12 @@ int d9_read_opts_parse(const struct d9_cmd *self, int argc, char **argv, unsigne
 				 .json = json != NULL,
 				 .thread = thread,
 				 .operand = n_operands ? operands[0] : NULL};
+	if (!*o.dir)
+		return LEAVE(
+			d9_fail(D9_EXIT_DATA,
+				"%s: DIR is empty, which names no folder; name a traces folder, or leave it out for "
+				"./d9-traces",
+				self->name));
 	if ((r = take_time(self, "--from", from, &o.from)) || (r = take_time(self, "--to", to, &o.to)) ||
 	    (r = take_pid(self, pid, &o.pid)))
 		return r;

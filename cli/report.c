@@ -50,7 +50,7 @@ static void add_span(struct d9_report *r, const struct d9_span *s, struct d9_cal
 	row->total += dur;
 	row->max = dur > row->max ? dur : row->max;
 	row->errors += s->result < 0;
-	if (!(s->flags & (D9_SPAN_PARK | D9_SPAN_NESTED)))
+	if (!(s->flags & D9_SPAN_NO_CALL))
 		d9_hist_add(&r->waits, dur);
 }
 
@@ -105,6 +105,13 @@ static void gather_unseen(struct d9_report *r)
 			   "no thread's CPU clock was read: a long poll cannot be told from a thread without a CPU");
 	else if (!delay)
 		add_unseen(r, "run-queue", "time runnable without a CPU was not measured");
+	for (d9_u32 i = 0; i < t->procs.n; i++) {
+		char text[240];
+		snprintf(text, sizeof(text), "pid %d: %s", t->procs.v[i].pid, D9_UNHOOKED);
+		if (t->procs.v[i].shown && d9_is_unhooked(t, i))
+			add_unseen(r, "hooks", text);
+	}
+	add_unseen(r, "kernel", "no kernel helper (d9-kernel) took part: runq and offcpu are empty");
 	for (size_t i = 0; i < t->procs.n; i++)
 		if (t->procs.v[i].flags & 1)
 			add_unseen(r, "seccomp", "a process ran under seccomp: its memory was not extended");
@@ -149,12 +156,12 @@ const char *d9_report_start(const struct d9_trace *t, char buf[40])
 	return buf;
 }
 
-const char *d9_report_end(const struct d9_trace *t, const struct d9_trace_proc *p, char buf[24], d9_u64 *ret_code)
+const char *d9_report_end(const struct d9_trace_proc *p, char buf[24], d9_u64 *ret_code)
 {
 	static const char *const names[] = {"unknown", "exit", "_exit", "signal", "exec", "unknown"};
 	*ret_code = D9_NOT_KNOWN;
 	if (!p->end_how)
-		return t->families.v[p->family].live ? "running" : "unknown";
+		return p->running ? "running" : "unknown";
 	if (p->end_how == 1 || p->end_how == 2)
 		*ret_code = (d9_u64)(d9_u32)p->end_code;
 	if (p->end_how != 3)

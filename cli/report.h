@@ -29,6 +29,13 @@ struct d9_report {
 	d9_u64 dropped;
 };
 
+/* No hook is in place in this process: it loaded the recorder itself. */
+bool d9_is_unhooked(const struct d9_trace *t, d9_u32 proc);
+#define D9_UNHOOKED                                                                                                   \
+	"it loaded libd9shim.so itself, after libc: no hook is in place and none of its calls is recorded; start it " \
+	"with "                                                                                                       \
+	"`d9 run` or LD_PRELOAD"
+
 void d9_report_make(struct d9_model *m, size_t top, struct d9_report *ret);
 void d9_report_free(struct d9_report *r);
 int d9_report_json(const struct d9_report *r); /* 0 or -EIO */
@@ -36,6 +43,6 @@ void d9_report_text(const struct d9_report *r, bool stacks);
 /* "2024-05-01T12:00:00.123456Z" */
 const char *d9_report_start(const struct d9_trace *t, char buf[40]);
 /* "exit", "signal:9", "running", ... and its code, D9_NOT_KNOWN = none. */
-const char *d9_report_end(const struct d9_trace *t, const struct d9_trace_proc *p, char buf[24], d9_u64 *ret_code);
+const char *d9_report_end(const struct d9_trace_proc *p, char buf[24], d9_u64 *ret_code);
 
 #endif

@@ -47,21 +47,40 @@ static void thread_json(struct d9_json *j, const struct d9_model *m, d9_u32 i)
 	d9_json_end_object(j);
 }
 
+static void runtimes_json(struct d9_json *j, const struct d9_model *m, d9_u32 proc)
+{
+	d9_json_array(j, "runtimes");
+	for (size_t i = 0; i < m->runtimes.n; i++) {
+		const struct d9_runtime *r = &m->runtimes.v[i];
+		if (r->proc != proc)
+			continue;
+		d9_json_object(j, NULL);
+		d9_json_u64(j, "runtime", r->id);
+		d9_json_u64(j, "workers", r->workers);
+		d9_json_u64(j, "tasks", r->tasks);
+		d9_json_u64(j, "polls", r->polls);
+		d9_json_u64(j, "poll_total_ns", r->poll_total);
+		d9_json_known(j, "poll_max_ns", r->polls ? r->poll_max : D9_NOT_KNOWN);
+		d9_json_u64(j, "wakes", r->wakes);
+		d9_json_end_object(j);
+	}
+	d9_json_end_array(j);
+}
+
 static void proc_json(struct d9_json *j, const struct d9_report *r, d9_u32 i)
 {
 	const struct d9_trace *t = r->m->t;
 	const struct d9_trace_proc *p = &t->procs.v[i];
 	char end[24];
 	d9_u64 code;
-	const char *how = d9_report_end(t, p, end, &code), *slash = strrchr(p->exe, '/');
+	const char *how = d9_report_end(p, end, &code), *slash = strrchr(p->exe, '/');
 	d9_json_object(j, NULL);
 	d9_json_str(j, "id", p->name);
 	d9_json_i64(j, "pid", p->pid);
 	d9_json_i64(j, "ppid", p->ppid);
 	d9_json_str(j, "exe", p->exe);
 	d9_json_str(j, "name", slash ? slash + 1 : p->exe);
-	d9_json_array(j, "runtimes");
-	d9_json_end_array(j);
+	runtimes_json(j, r->m, i);
 	d9_json_str(j, "end", how);
 	d9_json_known(j, "exit_code", code);
 	d9_json_array(j, "threads");
@@ -109,7 +128,7 @@ static void finding_json(struct d9_json *j, const struct d9_model *m, const stru
 	d9_json_i64(j, "tid", d9_show_tid(m, f->thread));
 	d9_json_str(j, "thread", m->t->threads.v[f->thread].name);
 	d9_json_known(j, "worker", mt->worker == D9_NO_INDEX ? D9_NOT_KNOWN : mt->worker);
-	d9_json_null(j, "task");
+	d9_json_known(j, "task", f->spans.n ? d9_show_task(m, f->spans.v[0]) : D9_NOT_KNOWN);
 	d9_json_u64(j, "from_ns", f->from);
 	d9_json_u64(j, "to_ns", f->to);
 	d9_json_u64(j, "dur_ns", f->to - f->from);

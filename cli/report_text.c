@@ -78,6 +78,19 @@ static void command_line(const struct d9_trace_proc *p)
 	}
 }
 
+static void runtimes(const struct d9_model *m, d9_u32 proc)
+{
+	char a[32], b[32];
+	for (size_t i = 0; i < m->runtimes.n; i++) {
+		const struct d9_runtime *r = &m->runtimes.v[i];
+		if (r->proc == proc)
+			printf("  runtime %u: %llu workers, %llu tasks, %llu polls in %s (longest %s), %llu wakes\n",
+			       r->id, (unsigned long long)r->workers, (unsigned long long)r->tasks,
+			       (unsigned long long)r->polls, d9_format_duration(r->poll_total, a),
+			       d9_format_duration(r->poll_max, b), (unsigned long long)r->wakes);
+	}
+}
+
 static void process(const struct d9_report *r, d9_u32 i)
 {
 	const struct d9_model *m = r->m;
@@ -86,10 +99,16 @@ static void process(const struct d9_report *r, d9_u32 i)
 	d9_u64 code;
 	printf("  pid %d  ", p->pid);
 	command_line(p);
-	printf("  [%s", d9_report_end(m->t, p, end, &code));
+	const char *how = d9_report_end(p, end, &code);
+	printf("  [%s", strcmp(how, "unknown") ? how : "end not seen");
 	if (code != D9_NOT_KNOWN)
 		printf(" %llu", (unsigned long long)code);
 	printf("]\n");
+	runtimes(m, i);
+	if (d9_is_unhooked(m->t, i)) {
+		printf("  not seen: %s\n", D9_UNHOOKED);
+		return;
+	}
 	D9_VEC(d9_u32) list = {0};
 	for (d9_u32 k = 0; k < m->t->threads.n; k++)
 		if (m->t->threads.v[k].proc == i && m->t->threads.v[k].shown)
@@ -208,7 +227,8 @@ static void locks(const struct d9_report *r, const struct paint *c)
 		       l->pending.n ? "; waiting still:" : "");
 		for (size_t k = 0; k < l->pending.n && k < 4; k++)
 			printf(" %d", d9_show_tid(m, l->pending.v[k]));
-		putchar('\n');
+		const char *name = d9_show_lock_name(m, l);
+		printf("%s%s\n", name ? "  " : "", name ? name : "");
 	}
 	if (n > LOCKS_MAX)
 		printf("  and %zu more: d9 locks\n", n - LOCKS_MAX);

@@ -108,12 +108,6 @@ static int open_folder(const struct d9_families *f, const struct family *m)
 	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static bool is_segment(const char *name)
-{
-	return (name[0] == 's' || name[0] == 'k') && name[1] == '-' && strspn(name + 2, "0123456789") == 6 &&
-	       !strcmp(name + 8, ".d9");
-}
-
 static void note_counts(struct family *m)
 {
 	m->events = m->a.h->events_drained;
@@ -152,7 +146,7 @@ static bool read_segments(const struct d9_families *f, const struct family *m, s
 	}
 	for (struct dirent *e; (e = readdir(d));) {
 		struct d9_segr *r;
-		if (!is_segment(e->d_name) || d9_segr_open_at(dirfd(d), e->d_name, &r, NULL, 0))
+		if (!d9_is_segment_name(e->d_name) || d9_segr_open_at(dirfd(d), e->d_name, &r, NULL, 0))
 			continue;
 		any = true;
 		(void)d9_segr_each(r, look, ret);
@@ -252,7 +246,7 @@ static void measure_folder(const struct d9_families *f, const struct family *m, 
 		return;
 	for (struct dirent *e; (e = readdir(d));) {
 		struct stat st;
-		if (!is_segment(e->d_name) || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
+		if (!d9_is_segment_name(e->d_name) || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
 		o->total += (d9_u64)st.st_size;
 		o->n++;

@@ -8,11 +8,11 @@
 /* Anything that the contract calls a span. */
 struct d9_ref {
 	d9_u32 thread;
-	enum d9_ref_what { D9_REF_SPAN, D9_REF_PARK, D9_REF_POLL, D9_REF_PENDING } what;
+	enum d9_ref_what { D9_REF_SPAN, D9_REF_PARK, D9_REF_POLL, D9_REF_QUEUE, D9_REF_WAKE, D9_REF_PENDING } what;
 	d9_u32 index;
 };
 struct d9_ref_info {
-	d9_u64 t0, t1, object;
+	d9_u64 t0, t1, object, task; /* task: of a QUEUE */
 	d9_i32 fd;
 	d9_i64 result;
 	d9_u32 kind, hook, site; /* hook, site: D9_NO_INDEX = none */
@@ -40,17 +40,24 @@ const char *d9_show_frame(const struct d9_frame *f, char *buf, size_t n);
 
 /* ---- spans ---- */
 void d9_show_object_json(struct d9_json *j, d9_u64 object, d9_i32 fd);
+/* The task that was polled meanwhile, as the program calls it; D9_NOT_KNOWN = none. */
+d9_u64 d9_show_task(const struct d9_model *m, struct d9_ref ref);
 void d9_show_span_json(struct d9_json *j, const char *key, const struct d9_model *m, struct d9_ref ref);
 /* A line for people: when, who, what, how long, where. */
 void d9_show_span_text(FILE *f, const struct d9_model *m, struct d9_ref ref);
 /* The longest first; *ret_n in: how many at most, out: how many. kind D9_N_KINDS: every hooked call away from home, and poll spans. */
 struct d9_ref *d9_show_longest(const struct d9_model *m, d9_u32 kind, d9_u64 longer_ns, size_t *ret_n);
 
+/* Tells on stderr why there can be nothing of this kind in the recording, if it needs what is not there. */
+void d9_show_why_empty(const struct d9_model *m, d9_u32 kind);
+
 /* ---- histograms ---- */
 void d9_show_hist_json(struct d9_json *j, const struct d9_hist *h, d9_u32 kind);
 
 /* ---- locks ---- */
 void d9_show_locks_json(struct d9_json *j, const struct d9_model *m);
+/* Name of the variable that the lock is, "module:symbol"; NULL = it lies on the heap or has no name. */
+const char *d9_show_lock_name(const struct d9_model *m, const struct d9_lock *l);
 /* Locks to show, worst first; to be freed. */
 const struct d9_lock **d9_show_locks(const struct d9_model *m, size_t *ret_n);
 const char *d9_show_known_by(enum d9_known_by by);

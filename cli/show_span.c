@@ -14,6 +14,11 @@ struct d9_ref_info d9_ref_info(const struct d9_model *m, struct d9_ref ref)
 		r.t0 = p->t0, r.t1 = p->t1, r.kind = D9_KIND_POLL_SPAN, r.ended = p->ended;
 		return r;
 	}
+	if (ref.what == D9_REF_QUEUE) {
+		const struct d9_queued *q = &mt->queued.v[ref.index];
+		r.t0 = q->t0, r.t1 = q->t1, r.task = th->rt.v[q->rt].task, r.kind = D9_KIND_QUEUE;
+		return r;
+	}
 	if (ref.what == D9_REF_PENDING) {
 		const struct d9_pending *p = &th->pending;
 		r.t0 = p->since, r.t1 = p->t, r.object = p->object, r.fd = p->fd, r.site = p->site, r.ended = false;
@@ -25,13 +30,15 @@ struct d9_ref_info d9_ref_info(const struct d9_model *m, struct d9_ref ref)
 	} else {
 		bool park = ref.what == D9_REF_PARK;
 		const struct d9_span *s = &th->spans.v[park ? mt->parks.v[ref.index].span : ref.index];
-		r.t0 = park ? mt->parks.v[ref.index].t0 : s->t0;
+		r.t0 = park ? mt->parks.v[ref.index].t0 : ref.what == D9_REF_WAKE ? s->waker_t : s->t0;
 		r.t1 = s->t1, r.object = s->object, r.fd = s->fd, r.site = s->site, r.result = s->result,
 		r.has_result = true;
 		r.stack = d9_show_span_stack(t, s);
 	}
 	r.hook = t->sites.v[r.site].hook;
-	r.kind = ref.what == D9_REF_PARK ? D9_KIND_PARK : t->sites.v[r.site].kind;
+	r.kind = ref.what == D9_REF_PARK   ? D9_KIND_PARK
+		 : ref.what == D9_REF_WAKE ? D9_KIND_WAKE
+					   : t->sites.v[r.site].kind;
 	return r;
 }
 
@@ -53,10 +60,9 @@ static void inside_json(struct d9_json *j, const struct d9_model *m, d9_u32 thre
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
 	d9_json_array(j, "inside");
-	for (d9_u32 i = p ? p->first : 0; p && i < p->first + p->n && i < th->spans.n; i++) {
+	const struct d9_poll none = {0};
+	D9_EACH_CALL (i, th, p ? p : &none, D9_SPAN_NO_CALL) {
 		const struct d9_span *s = &th->spans.v[i];
-		if (s->flags & (D9_SPAN_NESTED | D9_SPAN_PARK))
-			continue;
 		d9_json_object(j, NULL);
 		d9_json_str(j, "hook", m->t->hooks.v[s->hook].name);
 		d9_json_u64(j, "t_ns", s->t0);
@@ -72,7 +78,7 @@ static void split_json(struct d9_json *j, const struct d9_model *m, struct d9_re
 	struct d9_split s = {.on_cpu = D9_NOT_KNOWN, .runnable = D9_NOT_KNOWN, .unexplained = D9_NOT_KNOWN};
 	if (ref.what == D9_REF_POLL)
 		s = d9_model_split(m, ref.thread, &m->threads[ref.thread].polls.v[ref.index]);
-	else
+	else if (ref.what != D9_REF_QUEUE) /* a task stood there, no thread */
 		s.blocked = r->t1 - r->t0;
 	d9_json_known(j, "on_cpu_ns", s.on_cpu);
 	d9_json_known(j, "runnable_ns", s.runnable);
@@ -80,13 +86,11 @@ static void split_json(struct d9_json *j, const struct d9_model *m, struct d9_re
 	d9_json_known(j, "unexplained_ns", s.unexplained);
 }
 
-static void task_json(struct d9_json *j, const struct d9_model *m, struct d9_ref ref)
+d9_u64 d9_show_task(const struct d9_model *m, struct d9_ref ref)
 {
-	const struct d9_poll *p = ref.what == D9_REF_POLL ? &m->threads[ref.thread].polls.v[ref.index] : NULL;
-	if (p && p->rt && m->t->threads.v[ref.thread].rt.v[p->rt - 1].task)
-		d9_json_u64(j, "task", m->t->threads.v[ref.thread].rt.v[p->rt - 1].task);
-	else
-		d9_json_null(j, "task");
+	struct d9_ref_info r = d9_ref_info(m, ref);
+	d9_u64 task = r.task ? r.task : d9_model_task(m, ref.thread, r.t0, r.t1);
+	return task ? task : D9_NOT_KNOWN;
 }
 
 void d9_show_span_json(struct d9_json *j, const char *key, const struct d9_model *m, struct d9_ref ref)
@@ -110,7 +114,7 @@ void d9_show_span_json(struct d9_json *j, const char *key, const struct d9_model
 			r.site == D9_NO_INDEX ? 0 : m->t->sites.v[r.site].ra, s);
 	d9_show_frames_json(j, "stack", s);
 	free(s);
-	task_json(j, m, ref);
+	d9_json_known(j, "task", d9_show_task(m, ref));
 	split_json(j, m, ref, &r);
 	inside_json(j, m, ref.thread, ref.what == D9_REF_POLL ? &m->threads[ref.thread].polls.v[ref.index] : NULL);
 	d9_json_end_object(j);
@@ -154,6 +158,8 @@ static void what_text(FILE *f, const struct d9_model *m, const struct d9_ref_inf
 		snprintf(what + n, sizeof(what) - (size_t)n, " 0x%llx", (unsigned long long)r->object);
 	else if (r->fd >= 0)
 		snprintf(what + n, sizeof(what) - (size_t)n, " fd %d", r->fd);
+	else if (r->task)
+		snprintf(what + n, sizeof(what) - (size_t)n, " task %llu", (unsigned long long)r->task);
 	fprintf(f, " %-30s", what);
 }
 
@@ -171,6 +177,16 @@ void d9_show_span_text(FILE *f, const struct d9_model *m, struct d9_ref ref)
 			r.site == D9_NO_INDEX ? 0 : m->t->sites.v[r.site].ra, s);
 	fprintf(f, " %s\n", d9_show_headline(s, 2, where, sizeof(where)));
 	free(s);
+}
+
+void d9_show_why_empty(const struct d9_model *m, d9_u32 kind)
+{
+	if (kind == D9_KIND_RUNQ || kind == D9_KIND_OFFCPU)
+		fprintf(stderr,
+			"d9: no %s here: only the kernel helper d9-kernel measures it, and this version has none\n",
+			d9_kind_name(kind));
+	if (kind == D9_KIND_QUEUE && !m->runtimes.n)
+		fprintf(stderr, "d9: no queue here: no program of this recording told of its tasks (shim/d9.h)\n");
 }
 
 /* ---- the longest ------------------------------------------------------------------------------------ */
@@ -225,13 +241,18 @@ static void offer_thread(struct ranking *h, const struct d9_model *m, d9_u32 i, 
 	if (kind == D9_KIND_PARK)
 		for (d9_u32 k = 0; k < mt->parks.n; k++)
 			offer(h, mt->parks.v[k].t1 - mt->parks.v[k].t0, (struct d9_ref){i, D9_REF_PARK, k});
+	if (kind == D9_KIND_QUEUE)
+		for (d9_u32 k = 0; k < mt->queued.n; k++)
+			offer(h, mt->queued.v[k].t1 - mt->queued.v[k].t0, (struct d9_ref){i, D9_REF_QUEUE, k});
 	if ((all || kind == D9_KIND_POLL_SPAN) && mt->role == D9_ROLE_WORKER)
 		for (d9_u32 k = 0; k < mt->polls.n; k++)
 			offer(h, mt->polls.v[k].t1 - mt->polls.v[k].t0, (struct d9_ref){i, D9_REF_POLL, k});
 	for (d9_u32 k = 0; k < th->spans.n; k++) {
 		const struct d9_span *s = &th->spans.v[k];
-		if (all ? !(s->flags & (D9_SPAN_PARK | D9_SPAN_NESTED)) : s->kind == kind)
+		if (all ? !(s->flags & D9_SPAN_NO_CALL) : s->kind == kind)
 			offer(h, d9_span_dur(s), (struct d9_ref){i, D9_REF_SPAN, k});
+		else if (kind == D9_KIND_WAKE && d9_span_has_wake(s))
+			offer(h, s->t1 - s->waker_t, (struct d9_ref){i, D9_REF_WAKE, k});
 	}
 	if (!th->pending.unfinished)
 		return;

@@ -57,6 +57,12 @@ const struct d9_lock **d9_show_locks(const struct d9_model *m, size_t *ret_n)
 	return v;
 }
 
+const char *d9_show_lock_name(const struct d9_model *m, const struct d9_lock *l)
+{
+	struct d9_maps maps = d9_trace_maps(m->t, l->proc);
+	return maps.n ? d9_symbols_variable(m->t->symbols, &maps, l->object) : NULL;
+}
+
 const char *d9_show_known_by(enum d9_known_by by)
 {
 	static const char *const names[] = {"owner-word", "acquire", "wake"};
@@ -118,7 +124,7 @@ static void lock_json(struct d9_json *j, const struct d9_model *m, const struct 
 	d9_json_object(j, NULL);
 	d9_json_i64(j, "pid", l->proc == D9_NO_INDEX ? 0 : m->t->procs.v[l->proc].pid);
 	d9_json_addr(j, "object", l->object);
-	d9_json_null(j, "name");
+	d9_json_str(j, "name", d9_show_lock_name(m, l));
 	d9_json_str(j, "kind", d9_kind_name(l->kind));
 	d9_json_u64(j, "waits", l->waits);
 	d9_json_u64(j, "total_ns", l->total);

@@ -396,6 +396,26 @@ void d9_symbols_name(struct d9_symbols *s, const struct d9_maps *maps, d9_u64 ad
 	name_all(s, find_space(s, maps), address, is_return, ret, 1);
 }
 
+const char *d9_symbols_variable(struct d9_symbols *s, const struct d9_maps *maps, d9_u64 address)
+{
+	struct d9_space *sp = find_space(s, maps);
+	for (size_t i = 0; sp && i < sp->n; i++) { /* data is not recorded, but lies at the bias of the code */
+		const struct d9_placed *p = &sp->placed[i];
+		d9_u64 vaddr = address - p->bias;
+		if (!p->object || !d9_object_has_data(p->object, vaddr))
+			continue;
+		const struct d9_symbol *v = d9_object_variable(p->object, vaddr);
+		char text[512], at[24] = "";
+		if (!v)
+			return NULL;
+		if (vaddr > v->start)
+			snprintf(at, sizeof(at), "+0x%llx", (unsigned long long)(vaddr - v->start));
+		int n = snprintf(text, sizeof(text), "%.100s:%.300s%s", module_name(s, sp->maps[i].path), v->name, at);
+		return keep_text(s, text, (size_t)n);
+	}
+	return NULL;
+}
+
 /* ---- stacks ------------------------------------------------------------------------------------------ */
 
 static bool is_shim(const struct d9_space *sp, const struct d9_raw_frame *f)

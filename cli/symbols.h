@@ -45,6 +45,12 @@ void d9_symbols_name(struct d9_symbols *s, const struct d9_maps *maps, d9_u64 ad
 		     struct d9_frame *ret);
 
 /*
+ * Name of the variable at an address, "module:symbol" or "module:symbol+0x28" inside of one; NULL where no variable of
+ * a mapped file lies (the heap, a stack, a file without symbols).  Lives as long as s.
+ */
+const char *d9_symbols_variable(struct d9_symbols *s, const struct d9_maps *maps, d9_u64 address);
+
+/*
  * A recorded stack (tail of kind FRAMES, SLICE, KERNEL or INTERPRETED) to named frames, innermost first.
  * Slices are unwound with libunwind's remote accessors over .eh_frame/.debug_frame of the files.
  * Frames of libd9shim.so itself are left out.  Returns the number of frames written (<= max).

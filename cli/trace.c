@@ -163,12 +163,14 @@ static int load(struct d9_trace *t, const struct d9_selection *sel)
 		good += r >= 0;
 	}
 	if (good)
-		d9_load_finish(l);
+		d9_trace_finish(t);
 	d9_loader_free(l);
 	if (good && (t->records || !t->torn_blocks))
 		return D9_EXIT_OK;
 	if (error == -EACCES || error == -EPERM)
-		return d9_fail(D9_EXIT_PERMISSION, "no permission to read the segments of %s", sel->session);
+		return d9_fail(D9_EXIT_PERMISSION,
+			       "no permission to read the recording %s; use the user that made it, or root",
+			       sel->session);
 	const char *why = t->warnings.n ? t->warnings.v[0] : "no segment of it could be read";
 	return d9_fail(D9_EXIT_DATA, "no data in %s: %s", sel->session, why);
 }

@@ -44,9 +44,10 @@ struct d9_span {
 	d9_u32 pad;
 };
 _Static_assert(sizeof(struct d9_span) == 64, "a span is a cache line");
-#define D9_SPAN_PARK 1u    /* at home: its thread had nothing to do */
-#define D9_SPAN_NESTED 2u  /* within the span that follows it */
-#define D9_SPAN_CLAIMED 4u /* a finding explains it */
+#define D9_SPAN_PARK 1u                                 /* at home: its thread had nothing to do */
+#define D9_SPAN_NESTED 2u                               /* within the span that follows it */
+#define D9_SPAN_CLAIMED 4u                              /* a finding explains it */
+#define D9_SPAN_NO_CALL (D9_SPAN_PARK | D9_SPAN_NESTED) /* not a call of its own, away from home */
 
 struct d9_pending {
 	d9_u64 t, since, object; /* since, object: 0 = none */
@@ -70,7 +71,7 @@ struct d9_gap {
 /* A park or poll that a runtime reported itself. */
 struct d9_rt_span {
 	d9_u64 t0, t1, task;
-	d9_u32 runtime, worker, outcome;
+	d9_u32 module, runtime, worker, outcome;
 	bool park;
 };
 /* Any record that is not a span, as it was written: for `d9 dump`. */
@@ -119,6 +120,7 @@ struct d9_trace_proc {
 	d9_u64 end_t;
 	struct d9_mapping *maps; /* made when first asked for */
 	size_t n_maps;
+	bool running; /* when it was read */
 	bool shown;
 };
 
@@ -131,6 +133,7 @@ struct d9_trace_type {
 struct d9_clock_map {
 	struct d9_clock_point {
 		d9_u64 tsc, mono, real;
+		double slope; /* ns a cycle, to the next point */
 	} * v;
 	size_t n, cap;
 	double hz; /* 0 = not told */
@@ -145,7 +148,6 @@ struct d9_trace_family {
 	D9_VEC(struct d9_segr *) readers;
 	D9_VEC(void *) memories;
 	d9_u32 first_seq, last_seq;
-	bool live; /* its arena is there */
 };
 
 struct d9_trace {

@@ -7,7 +7,7 @@
 
 void d9_clock_add(struct d9_clock_map *m, d9_u64 tsc, d9_u64 mono, d9_u64 real)
 {
-	d9_vec_push(m, (struct d9_clock_point){tsc, mono, real});
+	d9_vec_push(m, (struct d9_clock_point){tsc, mono, real, 0});
 }
 
 static int by_tsc(const void *a, const void *b)
@@ -25,6 +25,8 @@ void d9_clock_finish(struct d9_clock_map *m)
 		if (!n || (m->v[i].tsc > m->v[n - 1].tsc && m->v[i].mono > m->v[n - 1].mono))
 			m->v[n++] = m->v[i];
 	m->n = n;
+	for (size_t i = 0; i + 1 < n; i++)
+		m->v[i].slope = (double)(m->v[i + 1].mono - m->v[i].mono) / (double)(m->v[i + 1].tsc - m->v[i].tsc);
 }
 
 static double ns_per_cycle(const struct d9_clock_map *m)
@@ -59,8 +61,7 @@ d9_u64 d9_clock_to_mono(const struct d9_clock_map *m, d9_u64 tsc, size_t *cursor
 	while (m->v[i + 1].tsc < tsc)
 		i++;
 	*cursor = i;
-	const struct d9_clock_point *a = &m->v[i], *b = a + 1;
-	return along(a, tsc, (double)(b->mono - a->mono) / (double)(b->tsc - a->tsc));
+	return along(&m->v[i], tsc, m->v[i].slope);
 }
 
 d9_u64 d9_clock_mono_to_real(const struct d9_clock_map *m, d9_u64 mono_ns)

@@ -6,7 +6,6 @@
  */
 #include "trace_internal.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -36,28 +35,6 @@ static char *join(const char *dir, const char *name)
 	char *path = d9_must_alloc(n, 1);
 	snprintf(path, n, "%s/%s", dir, name);
 	return path;
-}
-
-static bool is_segment_name(const char *s)
-{
-	if (s[0] != 's' || s[1] != '-')
-		return false;
-	const char *p = s + 2;
-	while (isdigit((unsigned char)*p))
-		p++;
-	return p > s + 2 && !strcmp(p, ".d9");
-}
-
-/* NAME-XXXXXXXX */
-static bool is_folder_name(const char *s)
-{
-	size_t n = strlen(s);
-	if (n < 10 || s[n - 9] != '-')
-		return false;
-	for (size_t i = n - 8; i < n; i++)
-		if (!isxdigit((unsigned char)s[i]))
-			return false;
-	return true;
 }
 
 static int by_number(const void *a, const void *b)
@@ -94,7 +71,7 @@ static int list_folder(const char *path, struct d9_folder *ret)
 		return -errno;
 	*ret = (struct d9_folder){.path = strdup(path), .name = base_name(path)};
 	for (struct dirent *e; (e = readdir(d));) {
-		if (is_segment_name(e->d_name))
+		if (e->d_name[0] == 's' && d9_is_segment_name(e->d_name))
 			d9_vec_push(&ret->segments, strdup(e->d_name));
 		else if (!strcmp(e->d_name, "arena"))
 			ret->has_arena = true;
@@ -150,7 +127,7 @@ static void see_arena(struct candidate *c)
 	void *bytes;
 	size_t n;
 	struct d9_segr *r;
-	if (!d9_arena_input(path, NULL, NULL, &bytes, &n, err, sizeof(err))) {
+	if (!d9_arena_input(path, NULL, NULL, NULL, &bytes, &n, err, sizeof(err))) {
 		if (!d9_segr_open_memory(bytes, n, &r, err, sizeof(err))) {
 			d9_segr_each(r, see_proc, c);
 			d9_segr_close(r);
@@ -238,20 +215,25 @@ static size_t root_index(const candidates *all, size_t i)
 
 /* ---- selection ----------------------------------------------------------------------------------- */
 
-static int read_all(const char *dir, candidates *all)
+/* wanted: the session asked for, or NULL.  -EACCES: it, or all there is, may not be read. */
+static int read_all(const char *dir, const char *wanted, candidates *all)
 {
 	DIR *d = opendir(dir);
 	if (!d)
 		return -errno;
-	int denied = 0;
+	unsigned denied = 0;
+	bool wanted_denied = false;
 	for (struct dirent *e; (e = readdir(d));) {
-		if (!is_folder_name(e->d_name))
+		if (!d9_is_folder_name(e->d_name))
 			continue;
 		struct candidate c = {.parent = D9_NO_INDEX};
 		char *path = join(dir, e->d_name);
 		int r = list_folder(path, &c.folder);
 		free(path);
-		denied = r == -EACCES ? r : denied;
+		if (r == -EACCES) {
+			denied++;
+			wanted_denied |= wanted && !strcmp(wanted, e->d_name);
+		}
 		if (r < 0)
 			continue;
 		if (c.folder.segments.n || c.folder.has_arena)
@@ -260,7 +242,12 @@ static int read_all(const char *dir, candidates *all)
 			folder_fini(&c.folder);
 	}
 	closedir(d);
-	return all->n ? 0 : denied ? denied : -ENOENT;
+	if (wanted_denied || (denied && !all->n))
+		return -EACCES;
+	if (denied && (!wanted || !strcmp(wanted, "all")))
+		fprintf(stderr, "d9: left out of %s: %u folder%s that may not be read by this user\n", dir, denied,
+			denied == 1 ? "" : "s");
+	return all->n ? 0 : -ENOENT;
 }
 
 static int choose(const candidates *all, const struct d9_read_opts *o, size_t *ret)
@@ -301,9 +288,13 @@ static void take(candidates *all, size_t root, bool every, struct d9_selection *
 static int find_in(const struct d9_read_opts *o, struct d9_selection *ret)
 {
 	candidates all = {0};
-	int r = read_all(o->dir, &all);
-	if (r < 0)
+	int r = read_all(o->dir, o->session, &all);
+	if (r < 0) {
+		for (size_t i = 0; i < all.n; i++)
+			folder_fini(&all.v[i].folder);
+		d9_vec_free(&all);
 		return r;
+	}
 	if (all.n > 1)
 		for (size_t i = 0; i < all.n; i++)
 			see_candidate(&all.v[i]);
@@ -320,7 +311,9 @@ static int find_in(const struct d9_read_opts *o, struct d9_selection *ret)
 static int tell(const struct d9_read_opts *o, int r)
 {
 	if (r == -EACCES || r == -EPERM)
-		return d9_fail(D9_EXIT_PERMISSION, "no permission to read %s", o->dir);
+		return d9_fail(D9_EXIT_PERMISSION,
+			       "no permission to read %s%s%s; use the user that recorded it, or root", o->dir,
+			       o->session ? ", session " : "", o->session ? o->session : "");
 	struct stat st;
 	if (r == -ENOENT && stat(o->dir, &st) < 0)
 		return d9_fail(D9_EXIT_DATA, "there is no %s; `d9 run -- COMMAND` records into ./d9-traces", o->dir);

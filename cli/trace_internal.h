@@ -34,18 +34,26 @@ struct d9_loader *d9_loader_new(struct d9_trace *t);
 void d9_loader_free(struct d9_loader *l);
 /* Decodes a folder into the trace as a new family.  0, or -errno if nothing of it could be read. */
 int d9_load_folder(struct d9_loader *l, const struct d9_folder *folder);
+
+/* ---- trace_finish.c ---- */
 /* After the last folder: times to ns, orders, ends of threads and calls. */
-void d9_load_finish(struct d9_loader *l);
+void d9_trace_finish(struct d9_trace *t);
 
 /* ---- arena_input.c ---- */
+/* Whether the processes of an arena run. */
+struct d9_running {
+	bool told;                  /* false: they are of another PID namespace */
+	bool drained;               /* somebody drained it a moment ago */
+	D9_VEC(d9_u64) generations; /* of those that do */
+};
 typedef d9_u32 d9_drained_fn(void *ctx, d9_u32 thread, d9_u32 serial);
 /*
  * Makes a segment in memory of what an arena holds and the segments do not have yet.  path: the folder's `arena`
  * link.  0 and *ret to be freed; -ENOENT if there is none (drained and gone meanwhile: nothing is lost);
- * else -errno with a sentence.
+ * else -errno with a sentence.  ret_running: NULL, or what is to be added to.
  */
-int d9_arena_input(const char *path, d9_drained_fn *drained, void *ctx, void **ret, size_t *ret_n, char *err,
-		   size_t n_err);
+int d9_arena_input(const char *path, d9_drained_fn *drained, void *ctx, struct d9_running *ret_running, void **ret,
+		   size_t *ret_n, char *err, size_t n_err);
 
 /* ---- trace.c ---- */
 void *d9_bump(struct d9_trace *t, size_t n); /* lives as long as the trace; 8-aligned */

@@ -1,13 +1,15 @@
 /*
  * Segments to arrays.  Each folder is one family: its ids (threads, processes, sites, hooks) become
  * indices of the session as they are met.  While segments are being read times stay raw (cycles of the
- * family's clock); d9_load_finish turns them into ns when all readings of the clock are known.
+ * family's clock); trace_finish.c turns them into ns when all readings of the clock are known.
  */
 #include "trace_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
+
+#define LAST_SITES 64
 
 struct d9_loader {
 	struct d9_trace *t;
@@ -16,6 +18,9 @@ struct d9_loader {
 	struct d9_map hook_names;              /* hash of family and name -> index, over the session */
 	struct d9_map drained;                 /* thread, serial -> bytes in segments */
 	d9_u32 last_id, last_index;            /* thread of the run before */
+	struct {
+		d9_u32 id, index;
+	} last_sites[LAST_SITES]; /* by id: spans come from few places */
 };
 
 struct d9_loader *d9_loader_new(struct d9_trace *t)
@@ -32,6 +37,7 @@ static void forget_family(struct d9_loader *l)
 	d9_map_free(&l->modules);
 	d9_map_free(&l->drained);
 	l->last_id = l->last_index = D9_NO_INDEX;
+	memset(l->last_sites, 0xff, sizeof(l->last_sites));
 }
 
 void d9_loader_free(struct d9_loader *l)
@@ -118,7 +124,7 @@ static d9_u32 hook_index(struct d9_loader *l, d9_u32 id)
 }
 
 /* A number below D9_SITE_FIRST is a hook whose caller is not known. */
-static d9_u32 site_index(struct d9_loader *l, d9_u32 id)
+static d9_u32 find_site(struct d9_loader *l, d9_u32 id)
 {
 	d9_u32 i = d9_map_get(&l->t->families.v[l->family].sites, id);
 	if (i != D9_NO_INDEX)
@@ -129,6 +135,15 @@ static d9_u32 site_index(struct d9_loader *l, d9_u32 id)
 	i = (d9_u32)l->t->sites.n - 1;
 	d9_map_put(&l->t->families.v[l->family].sites, id, i);
 	return i;
+}
+
+static d9_u32 site_index(struct d9_loader *l, d9_u32 id)
+{
+	if (l->last_sites[id % LAST_SITES].id != id) {
+		l->last_sites[id % LAST_SITES].index = find_site(l, id);
+		l->last_sites[id % LAST_SITES].id = id;
+	}
+	return l->last_sites[id % LAST_SITES].index;
 }
 
 /* ---- META ---------------------------------------------------------------------------------------- */
@@ -328,6 +343,7 @@ static void take_rt(struct d9_trace_thread *th, const struct d9_segr_event *ev)
 	} else {
 		const struct d9_ev_poll *e = (const void *)ev->rec;
 		dur = e->dur, s.runtime = e->runtime, s.worker = e->worker, s.task = e->task, s.outcome = e->outcome;
+		s.module = e->module;
 	}
 	s.t0 = raw(ev->clock, dur < ev->rec->t ? ev->rec->t - dur : 0);
 	d9_vec_push(&th->rt, s);
@@ -478,7 +494,20 @@ static int take_segment(struct d9_loader *l, struct d9_segr *r)
 	return e;
 }
 
-static void take_arena(struct d9_loader *l, const struct d9_folder *folder)
+static void note_running(struct d9_loader *l, const struct d9_running *running)
+{
+	for (size_t i = 0; i < l->t->procs.n; i++) {
+		struct d9_trace_proc *p = &l->t->procs.v[i];
+		if (p->family != l->family)
+			continue;
+		p->running = !running->told && running->drained;
+		for (size_t k = 0; k < running->generations.n; k++)
+			p->running |= running->generations.v[k] == p->generation;
+	}
+}
+
+/* 0, or what kept it from being read: told, for the segments are worth reading without it. */
+static int take_arena(struct d9_loader *l, const struct d9_folder *folder)
 {
 	struct d9_trace_family *f = &l->t->families.v[l->family];
 	for (size_t i = 0; i < f->readers.n; i++)
@@ -488,14 +517,14 @@ static void take_arena(struct d9_loader *l, const struct d9_folder *folder)
 	snprintf(path, n, "%s/arena", folder->path);
 	void *bytes = NULL;
 	size_t n_bytes = 0;
-	int r = d9_arena_input(path, drained, l, &bytes, &n_bytes, err, sizeof(err));
+	struct d9_running running = {.told = false};
+	int r = d9_arena_input(path, drained, l, &running, &bytes, &n_bytes, err, sizeof(err));
 	free(path);
 	if (r < 0) {
 		if (r != -ENOENT)
 			d9_trace_warn(l->t, "the memory of %s is left out: %s", folder->name, err);
-		return;
+		return r == -ENOENT ? 0 : r;
 	}
-	f->live = true;
 	d9_vec_push(&f->memories, bytes);
 	struct d9_segr *reader;
 	r = d9_segr_open_memory(bytes, n_bytes, &reader, err, sizeof(err));
@@ -503,6 +532,9 @@ static void take_arena(struct d9_loader *l, const struct d9_folder *folder)
 		d9_trace_warn(l->t, "the memory of %s is left out: %s", folder->name, err);
 	else
 		take_segment(l, reader);
+	note_running(l, &running);
+	d9_vec_free(&running.generations);
+	return r < 0 ? r : 0;
 }
 
 static int open_and_take(struct d9_loader *l, const struct d9_folder *folder, int dirfd, const char *name)
@@ -538,160 +570,10 @@ int d9_load_folder(struct d9_loader *l, const struct d9_folder *folder)
 			first_error = first_error ? first_error : e;
 		}
 		close(fd);
-		if (folder->has_arena)
-			take_arena(l, folder);
+		int e = folder->has_arena ? take_arena(l, folder) : 0;
+		first_error = first_error ? first_error : e;
 	}
 	if (t->families.v[l->family].readers.n)
 		return 0;
 	return first_error ? first_error : -ENOENT;
-}
-
-/* ---- after the last segment ------------------------------------------------------------------- */
-
-struct convert {
-	const struct d9_clock_map *map;
-	size_t cursor;
-};
-
-static d9_u64 ns(struct convert *c, d9_u64 raw_t) { return raw_t ? d9_clock_to_mono(c->map, raw_t, &c->cursor) : 0; }
-
-static void convert_thread(struct d9_trace *t, struct d9_trace_thread *th)
-{
-	struct convert c = {&t->families.v[th->family].clock, 0};
-	for (size_t i = 0; i < th->spans.n; i++) {
-		struct d9_span *s = &th->spans.v[i];
-		s->t0 = ns(&c, s->t0);
-		s->t1 = ns(&c, s->t1);
-		s->waker_t = ns(&c, s->waker_t);
-		th->kinds |= D9_KIND_BIT(s->kind);
-	}
-	for (size_t i = 0; i < th->cpu.n; i++)
-		th->cpu.v[i].t = ns(&c, th->cpu.v[i].t);
-	for (size_t i = 0; i < th->rt.n; i++) {
-		th->rt.v[i].t0 = ns(&c, th->rt.v[i].t0);
-		th->rt.v[i].t1 = ns(&c, th->rt.v[i].t1);
-	}
-	for (size_t i = 0; i < th->gaps.n; i++) {
-		th->gaps.v[i].since = ns(&c, th->gaps.v[i].since);
-		th->gaps.v[i].t = ns(&c, th->gaps.v[i].t);
-	}
-	for (size_t i = 0; i < th->held.n; i++) {
-		th->held.v[i].since = ns(&c, th->held.v[i].since);
-		th->held.v[i].t = ns(&c, th->held.v[i].t);
-	}
-	for (size_t i = 0; i < th->events.n; i++)
-		th->events.v[i].t = ns(&c, th->events.v[i].t);
-	d9_u64 base = ns(&c, c.map->n ? c.map->v[0].tsc : 1);
-	for (size_t i = 0; i < th->calls.n; i++) { /* durations: through the slope at the first reading */
-		d9_u64 origin = c.map->n ? c.map->v[0].tsc : 1;
-		th->calls.v[i].total_ns = ns(&c, origin + th->calls.v[i].total_ns) - base;
-		th->calls.v[i].max_ns = ns(&c, origin + th->calls.v[i].max_ns) - base;
-	}
-	th->born = ns(&c, th->born);
-	th->pending.t = ns(&c, th->pending.t);
-	th->pending.since = ns(&c, th->pending.since);
-}
-
-static int span_order(const void *a, const void *b)
-{
-	const struct d9_span *x = a, *y = b;
-	return x->t1 != y->t1 ? (x->t1 < y->t1 ? -1 : 1) : x->t0 > y->t0 ? -1 : x->t0 < y->t0;
-}
-static int cpu_order(const void *a, const void *b)
-{
-	const struct d9_cpu *x = a, *y = b;
-	return x->t < y->t ? -1 : x->t > y->t;
-}
-static int event_order(const void *a, const void *b)
-{
-	const struct d9_trace_event *x = a, *y = b;
-	return x->t != y->t ? (x->t < y->t ? -1 : 1) : x->seq < y->seq ? -1 : x->seq > y->seq;
-}
-
-/* Records of one thread come in its order; only a recovered or repeated segment can break that. */
-static void order_thread(struct d9_trace_thread *th)
-{
-	for (size_t i = 1; i < th->spans.n; i++)
-		if (th->spans.v[i].t1 < th->spans.v[i - 1].t1) {
-			qsort(th->spans.v, th->spans.n, sizeof(*th->spans.v), span_order);
-			break;
-		}
-	if (th->cpu.n)
-		qsort(th->cpu.v, th->cpu.n, sizeof(*th->cpu.v), cpu_order);
-	for (size_t i = 1; i < th->events.n; i++)
-		if (th->events.v[i].t < th->events.v[i - 1].t) {
-			qsort(th->events.v, th->events.n, sizeof(*th->events.v), event_order);
-			break;
-		}
-}
-
-/* What replaced itself by another program is over; its exec did not return because it worked. */
-static void end_at_exec(const struct d9_trace *t, struct d9_trace_thread *th, d9_u64 *last)
-{
-	const struct d9_trace_proc *p = th->proc == D9_NO_INDEX ? NULL : &t->procs.v[th->proc];
-	if (!p || p->end_how != 4 || !p->end_t)
-		return;
-	if (th->pending.unfinished && t->sites.v[th->pending.site].kind == D9_FAMILY_spawn)
-		th->pending.unfinished = false;
-	if (*last > p->end_t)
-		*last = p->end_t;
-}
-
-static void first_and_last(const struct d9_trace *t, struct d9_trace_thread *th)
-{
-	d9_u64 first = th->born ? th->born : D9_NOT_KNOWN, last = 0;
-	if (th->spans.n) {
-		d9_u64 t0 = th->spans.v[0].t0;
-		first = t0 < first ? t0 : first;
-		last = th->spans.v[th->spans.n - 1].t1;
-	}
-	for (size_t i = 0; i < th->rt.n; i++) {
-		first = th->rt.v[i].t0 < first ? th->rt.v[i].t0 : first;
-		last = th->rt.v[i].t1 > last ? th->rt.v[i].t1 : last;
-	}
-	d9_u64 n_before = last;
-	for (size_t i = 0; i < th->events.n; i++) {
-		d9_u64 at = th->events.v[i].t;
-		first = at && at < first ? at : first;
-		last = at > last ? at : last;
-	}
-	th->pending.unfinished = th->pending.since && th->pending.t >= n_before &&
-				 (!th->spans.n || th->spans.v[th->spans.n - 1].t1 <= th->pending.since);
-	end_at_exec(t, th, &last);
-	th->first = first == D9_NOT_KNOWN ? last : first;
-	th->last = last > th->first ? last : th->first;
-}
-
-static void convert_proc(struct d9_trace *t, struct d9_trace_proc *p)
-{
-	struct convert c = {&t->families.v[p->family].clock, 0};
-	p->born = ns(&c, p->born);
-	p->end_t = ns(&c, p->end_t);
-	const char *folder = t->families.v[p->family].folder;
-	size_t n = strlen(folder) + 16;
-	p->name = d9_must_alloc(n, 1);
-	if (p->id)
-		snprintf(p->name, n, "%s/%u", folder, p->id);
-	else
-		snprintf(p->name, n, "%s", folder);
-}
-
-void d9_load_finish(struct d9_loader *l)
-{
-	struct d9_trace *t = l->t;
-	for (size_t i = 0; i < t->families.n; i++)
-		d9_clock_finish(&t->families.v[i].clock);
-	for (size_t i = 0; i < t->threads.n; i++) {
-		convert_thread(t, &t->threads.v[i]);
-		order_thread(&t->threads.v[i]);
-	}
-	for (size_t i = 0; i < t->procs.n; i++)
-		convert_proc(t, &t->procs.v[i]);
-	for (size_t i = 0; i < t->threads.n; i++)
-		first_and_last(t, &t->threads.v[i]);
-	for (size_t i = 0; i < t->modules.n; i++) {
-		struct convert c = {&t->families.v[t->modules.v[i].family].clock, 0};
-		t->modules.v[i].from = ns(&c, t->modules.v[i].from);
-		t->modules.v[i].until = ns(&c, t->modules.v[i].until);
-	}
 }

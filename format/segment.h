@@ -11,6 +11,8 @@
 #define D9_FORMAT_SEGMENT_H
 #include "types.h"
 
+#include <stdbool.h>
+
 #define D9_SEG_MAGIC 0x31544d4745533944ull /* "D9SEGMT1" */
 #define D9_SEG_MAJOR 1                     /* a reader refuses a greater one */
 #define D9_SEG_MINOR 1                     /* a reader skips what it does not know */
@@ -59,5 +61,34 @@ struct d9_run {
 #define D9_BLOCK_RECORDS_MAX 8192u    /* records a writer puts in one block */
 #define D9_BLOCK_RECORDS_LIMIT 65536u /* a reader takes a block with more for damage, ... */
 #define D9_BLOCK_RAW_MAX (4u << 20)   /* ... and one that is larger than this when unpacked */
+
+/* s-NNNNNN.d9 (the drainer's) or k-NNNNNN.d9 (the kernel helper's); anything else in a folder is somebody else's. */
+static inline bool d9_is_segment_name(const char *name)
+{
+	static const char end[] = ".d9";
+	if ((name[0] != 's' && name[0] != 'k') || name[1] != '-')
+		return false;
+	for (int i = 2; i < 8; i++)
+		if (name[i] < '0' || name[i] > '9')
+			return false;
+	for (int i = 0; i < 4; i++)
+		if (name[8 + i] != end[i])
+			return false;
+	return true;
+}
+
+/* NAME-XXXXXXXX: a process folder. */
+static inline bool d9_is_folder_name(const char *name)
+{
+	unsigned n = 0;
+	while (name[n])
+		n++;
+	if (n < 10 || name[n - 9] != '-')
+		return false;
+	for (const char *p = name + n - 8; *p; p++)
+		if ((*p < '0' || *p > '9') && (*p < 'a' || *p > 'f') && (*p < 'A' || *p > 'F'))
+			return false;
+	return true;
+}
 
 #endif

@@ -172,20 +172,6 @@ void d9_drain_wrote(struct d9_drain *d)
 		d9_store_release(&d->v.h->error_code, D9_ERR_NONE);
 }
 
-/* s-NNNNNN.d9 or k-NNNNNN.d9: its number, or 0. */
-static d9_u32 segment_number(const char *name)
-{
-	d9_u32 n = 0;
-	if ((name[0] != 's' && name[0] != 'k') || name[1] != '-')
-		return 0;
-	for (int i = 2; i < 8; i++) {
-		if (name[i] < '0' || name[i] > '9')
-			return 0;
-		n = n * 10 + (d9_u32)(name[i] - '0');
-	}
-	return strcmp(name + 8, ".d9") ? 0 : n;
-}
-
 struct folder_use {
 	d9_u64 bytes;
 	d9_u32 n;
@@ -201,7 +187,8 @@ static bool measure(int dirfd, struct folder_use *ret)
 		return false;
 	for (const char *name; (name = d9_dir_next(&d));) {
 		struct stat st;
-		if (!segment_number(name) || d9_sys4(SYS_newfstatat, dirfd, (long)name, (long)&st, AT_SYMLINK_NOFOLLOW))
+		if (!d9_is_segment_name(name) ||
+		    d9_sys4(SYS_newfstatat, dirfd, (long)name, (long)&st, AT_SYMLINK_NOFOLLOW))
 			continue;
 		ret->bytes += (d9_u64)st.st_size;
 		ret->n++;

@@ -2,6 +2,7 @@
 """Programs that tell of their own tasks through d9.h, from C, Python and Rust on Tokio: what is recorded is what they count
 themselves, and without a recorder they do the same."""
 import collections
+import json
 import os
 import sys
 
@@ -91,6 +92,45 @@ def custom_events_are_taken_apart(box, name):
     equal(sorted(got, key=lambda f: f["id"]), sorted(want, key=lambda f: f["id"]), "fields")
     text = box.d9("dump", box.dir).out
     check("name=order id=7 delta=-7 ratio=1.75 what=box-7\n" in text, "d9 dump does not take them apart")
+
+
+def in_queues(events):
+    """Nanoseconds from each wake to the poll that followed: what d9 makes of them, made again."""
+    found, tasks = [], collections.defaultdict(list)
+    for e in of(events, "wake") + of(events, "poll"):
+        tasks[e["task"]].append((e["t_ns"], e["event"] == "poll", e.get("dur_ns", 0)))
+    for moments in tasks.values():
+        since = polled = None
+        for t, is_poll, dur in sorted(moments):
+            if not is_poll:
+                since = since or max(t, polled or 0)
+                continue
+            if since and since <= t:
+                found.append(t - since)
+            since, polled = None, t + dur
+    return found
+
+
+@harness.parametrise(EXAMPLES)
+def the_report_knows_runtimes_and_queues(box, name):
+    _, truth, events = record(box, name)
+    doc = json.loads(box.d9("report", "--json", box.dir).out)
+    runtimes = [r for p in doc["processes"] for r in p["runtimes"]]
+    equal(sum(r["polls"] for r in runtimes), truth["poll"], "polls of runtimes")
+    equal(sum(r["wakes"] for r in runtimes), truth["wake"], "wakes")
+    equal(sum(r["tasks"] for r in runtimes), truth["task_spawn"], "tasks")
+    workers = {(e["runtime"], e["worker"]) for e in of(events, "poll") + of(events, "park")} - {(r["runtime"], UNKNOWN) for r in runtimes}
+    equal(sum(r["workers"] for r in runtimes), len(workers), "workers")
+    total = sum(e["dur_ns"] for e in of(events, "poll"))
+    check(abs(sum(r["poll_total_ns"] for r in runtimes) - total) <= 2 * truth["poll"], "time of polls: %s" % runtimes)
+    waits = in_queues(events)
+    hist = json.loads(box.d9("hist", "queue", "--json", box.dir).out)
+    equal(hist["count"], len(waits), "times in a queue")
+    check(waits and abs(hist["total_ns"] - sum(waits)) <= 2 * len(waits), "time in queues: %s, not %d" % (hist, sum(waits)))
+    equal(doc["hists"]["queue"]["count"], len(waits), "times in a queue in the report")
+    spans = json.loads(box.d9("spans", "--kind", "queue", "--json", box.dir).out)["spans"]
+    equal((len(spans), {s["task"] for s in spans} - {e["task"] for e in of(events, "wake")}), (len(waits), set()), "spans of kind queue")
+    check("runtime %d: " % runtimes[0]["runtime"] in box.d9("report", box.dir).out, "not told to people")
 
 
 @harness.parametrise(EXAMPLES)

@@ -106,6 +106,8 @@ def hist_spans_and_locks(box, name):
     equal(lengths, sorted(lengths, reverse=True), "longest first")
     locks = document(box, "locks")
     Judge().document("d9.locks/1", locks)
+    equal({k["name"] for k in locks["locks"][:1]}, {"convoy:hot" if name == "convoy" else None}, "name of the lock")
+    check(name != "convoy" or "(convoy:hot)" in box.d9("locks", box.dir).out, "the lock's name is not told to people")
     check(locks["locks"] and (locks["locks"][0]["waits"] > 100 if name == "convoy" else locks["locks"][0]["pending"]),
           "the lock that was waited for: %s" % locks)
 
@@ -117,6 +119,17 @@ def longer_and_kind_choose(box):
     check(spans and all(s["dur_ns"] > 500_000 and s["kind"] == "mutex" for s in spans), "chosen: %s" % spans[:3])
     every = [s for s in document(box, "spans")["spans"] if s["kind"] == "mutex" and s["dur_ns"] > 500_000]
     equal(len(spans), len(every), "spans chosen")
+
+
+@harness.parametrise(["runq", "offcpu", "queue"])
+def an_empty_kind_says_why(box, kind):
+    record(box, "convoy")
+    for command in (["hist", kind], ["hist", kind, "--json"], ["spans", "--kind", kind, "--json"]):
+        r = box.d9(*command, box.dir)
+        check(r.err.startswith("d9: no %s here: " % kind) and r.err.count("\n") == 1, "%s says %r" % (command, r.err))
+    Judge().document("d9.hist/1", document(box, "hist", kind))
+    unseen = {u["what"] for u in document(box, "report")["unseen"]}
+    check("kernel" in unseen, "the report does not say that the kernel's side is missing: %s" % unseen)
 
 
 @harness.test

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """What hostile surroundings do to d9 and to a recorded program: each case was a bug once."""
+import ctypes
 import os
 import pty
 import resource
 import shutil
 import signal
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from harness import D9, PROGS, SHIM, Skip, check, equal, main, need_root, parametrise, test
@@ -121,6 +123,113 @@ def a_full_disk_behind_stdout_is_told(box, command):
     with open("/dev/full", "w") as full:
         r = box.run([D9] + command.split() + ([box.dir] if command[:3] in ("rep", "dum", "sta") else []), shim=False, stdout=full)
     one_line(r, 3)
+
+
+# ---- what belongs to somebody else ---------------------------------------------------------------------
+
+NOBODY = 65534
+PR_CAPBSET_DROP = 24
+CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_PERFMON = 19, 21, 38  # newer kernels let those with the last two read maps
+
+
+def as_nobody(box, *argv):
+    return box.run([D9] + list(argv), shim=False, user=NOBODY, group=NOBODY, extra_groups=[])
+
+
+def wait_for_arena(box, p):
+    end = time.monotonic() + 20
+    while not box.folders() or not os.path.lexists(os.path.join(box.folders()[0], "arena")):
+        check(time.monotonic() < end and p.poll() is None, "the program was never recorded")
+        time.sleep(0.02)
+    return box.folders()[0]
+
+
+@parametrise(["report", "report --json", "dump", "spans", "locks", "hist epoll", "status", "recover"])
+def the_recording_of_another_user(box, command):
+    need_root()
+    box.d9_run(["sleep", "0.01"], rc=0)
+    folder, argv = box.folders()[0], command.split()
+    segment = os.path.join(folder, "s-000001.d9")
+    os.chmod(box.path, 0o755)
+    os.chmod(box.dir, 0o700)
+    one_line(as_nobody(box, *argv, box.dir), 4)
+    os.chmod(box.dir, 0o755)
+    one_line(as_nobody(box, *argv, box.dir), 4)
+    one_line(as_nobody(box, *argv, folder), 4)
+    if command not in ("status", "recover"):
+        one_line(as_nobody(box, *argv, "--session", os.path.basename(folder), box.dir), 4)
+        os.chmod(folder, 0o755)
+        one_line(as_nobody(box, *argv, box.dir), 4)
+        one_line(as_nobody(box, *argv, segment), 4)
+        os.chmod(segment, 0o644)
+        equal(as_nobody(box, *argv, box.dir).rc, 0, "exit code when it may be read")
+
+
+@parametrise(["report", "dump", "status"])
+def the_session_memory_of_another_user(box, command):
+    need_root()
+    p = box.start(["sleep", "60"])
+    folder = wait_for_arena(box, p)
+    for path in (box.path, box.dir, folder):
+        os.chmod(path, 0o755)
+    one_line(as_nobody(box, command, box.dir), 4)
+    box.d9("ctl", str(p.pid), "flush")
+    one_line(as_nobody(box, "ctl", str(p.pid), "off"), 4)
+    one_line(as_nobody(box, "status", str(p.pid)), 4)
+
+
+@test
+def what_may_be_read_is_and_the_rest_is_told(box):
+    need_root()
+    for name in ("theirs", "mine"):
+        box.d9_run(["sleep", "0.01"], env={"D9_NAME": name}, rc=0)
+    os.chmod(box.path, 0o755)
+    os.chmod(box.dir, 0o755)
+    for folder in box.folders():
+        if "mine" in folder:
+            os.chmod(folder, 0o755)
+            os.chmod(os.path.join(folder, "s-000001.d9"), 0o644)
+    for command in ("report", "status"):
+        r = as_nobody(box, command, box.dir)
+        one_line(r, 0)
+        check("mine-" in r.out and "theirs-" not in r.out and "left out" in r.err, "%r, %r" % (r.out[:200], r.err))
+
+
+@parametrise(["ctl PID on", "status PID", "check PID"])
+def root_that_may_not_look_into_a_process_is_told_so(box, command):
+    need_root()
+    p = box.start(["sleep", "60"], shim=False, user=NOBODY, group=NOBODY, extra_groups=[])
+    libc = ctypes.CDLL(None)
+
+    def drop():
+        for capability in (CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_PERFMON):
+            libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+    argv = [str(p.pid) if w == "PID" else w for w in command.split()]
+    r = box.run([D9] + argv, shim=False, preexec_fn=drop)
+    one_line(r, 4)
+    check("even root" in r.err and str(p.pid) in r.err and "use root" not in r.err and "or root" not in r.err, "says %r" % r.err)
+
+
+@parametrise(["report", "dump", "spans", "locks", "hist epoll", "status", "recover"])
+def an_empty_name_is_told_as_such(box, command):
+    r = box.run([D9] + command.split() + [""], shim=False)
+    one_line(r, 3)
+    check("DIR is empty" in r.err, "says %r" % r.err)
+
+
+@test
+def foreign_files_are_ignored(box):
+    box.d9_run(["sleep", "0.01"], rc=0)
+    folder = box.folders()[0]
+    before = box.d9("status", "--metrics", box.dir).out
+    for name in ("notes.d9", "s-1.d9", "s-0000001.d9", "s-00000x.d9", "s-000001.d9.bak"):
+        with open(os.path.join(folder, name), "w") as f:
+            f.write("x" * 1000)
+    os.mkdir(os.path.join(box.dir, "other"))
+    with open(os.path.join(box.dir, "other", "notes.d9"), "w") as f:
+        f.write("x")
+    equal(box.d9("status", "--metrics", box.dir).out, before, "status with foreign files in the folder")
+    equal(box.d9("report", box.dir).err, "", "what the report complains of")
 
 
 # ---- file sizes ----------------------------------------------------------------------------------------

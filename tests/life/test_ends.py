@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """However a process ends, what it recorded before is there."""
+import json
 import os
 import signal
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import PROGS, check, compare, equal, main, need_command, parametrise, test
+from harness import PROGS, SHIM, check, compare, equal, main, need_command, parametrise, test
 
 # how it ends: exit code, what the `exit` event says under d9 run (how, code), and without it
 ENDS = {
@@ -42,6 +44,77 @@ def d9_run_knows_how_it_ended(box, how):
     compare(r, events)
     equal([(e["how"], e["code"]) for e in events if e["event"] == "exit"], [told], "the end that is told")
     check(not box.arenas_left(), "left behind: %s" % box.arenas_left())
+
+
+# ---- what the report says of those that nobody saw end ---------------------------------------------------
+
+
+def processes(box):
+    """{(name of the program, pid): end} of the newest session."""
+    return {(p["name"], p["pid"]): p["end"] for p in json.loads(box.d9("report", "--json", box.dir).out)["processes"]}
+
+
+def people_are_told(box, words):
+    text = box.d9("report", box.dir).out
+    check("[%s]" % words in text, "[%s] is not in the report for people: %s" % (words, text[:400]))
+
+
+def until(condition, what):
+    end = time.monotonic() + 20
+    while not condition():
+        check(time.monotonic() < end, what)
+        time.sleep(0.05)
+
+
+@test
+def a_child_that_execs_after_d9_run_has_ended(box):
+    go = os.path.join(box.path, "go")
+    box.d9_run(["sh", "-c", "(while [ ! -e %s ]; do sleep 0.02; done; exec sleep 60) </dev/null >/dev/null 2>&1 & echo $!" % go], rc=0)
+    with open(go, "w"):
+        pass
+
+    def asleep():
+        return [pid for (name, pid), end in processes(box).items() if name == "sleep" and end == "running"]
+    until(asleep, "the program that it became does not run")
+    pid = asleep()[0]
+    found = processes(box)
+    equal([end for (name, p), end in found.items() if p == pid and name != "sleep"], ["exec"], "end of the shell that it was")
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: ("sleep", pid) in processes(box) and processes(box)[("sleep", pid)] != "running", "a process that was killed runs on")
+    equal(processes(box)[("sleep", pid)], "unknown", "end of the killed one")
+    people_are_told(box, "end not seen")
+    states = {p["state"] for p in json.loads(box.d9("status", "--json", box.dir).out)["processes"]}
+    equal(states, {"dead"}, "d9 status")
+
+
+@parametrise(["running", "killed"])
+def a_program_that_nobody_drains(box, how):
+    p = box.start(["sleep", "60"])
+    until(lambda: box.folders() and os.path.lexists(os.path.join(box.folders()[0], "arena")), "no arena")
+    until(lambda: not box.run(["grep", "-q", "/dev/shm/d9-", "/proc/%d/maps" % p.pid], shim=False).rc, "no arena mapped")
+    if how == "killed":
+        os.kill(p.pid, signal.SIGKILL)
+        p.wait(20)
+    equal(list(processes(box).values()), ["running" if how == "running" else "unknown"], "end")
+    people_are_told(box, "running" if how == "running" else "end not seen")
+
+
+# ---- a program that loads the recorder itself ------------------------------------------------------------
+
+LOADS = "import ctypes, threading, time; ctypes.CDLL(%r); t = threading.Thread(target=time.sleep, args=(0.05,)); t.start(); t.join()"
+
+
+@parametrise(["loaded", "preloaded", "preloaded, no calls"])
+def a_report_says_where_no_hook_is_in_place(box, how):
+    argv = ["true"] if "no calls" in how else [os.path.realpath(sys.executable), "-c", LOADS % SHIM]
+    box.run(argv, env={"LD_PRELOAD": None} if how == "loaded" else None, rc=0)
+    doc, text = json.loads(box.d9("report", "--json", box.dir).out), box.d9("report", box.dir).out
+    equal(len(doc["processes"]), 1, "processes")
+    said = [u["detail"] for u in doc["unseen"] if u["what"] == "hooks"]
+    equal((len(said), text.count("not seen: it loaded libd9shim.so itself")), (1, 1) if how == "loaded" else (0, 0), "that no hook is in place")
+    if how == "loaded":
+        check("pid %d:" % doc["processes"][0]["pid"] in said[0] and "d9 run" in said[0], said)
+        check(" main " not in text, "an idle process is shown: %s" % text[:500])
 
 
 @test

@@ -7,6 +7,8 @@
 #include "cli/show.h"
 #include "cli/timeline.h"
 
+#include <stdarg.h>
+
 static struct tb B;
 static struct d9_trace *T;
 static struct d9_model *M;
@@ -1240,6 +1242,161 @@ START_TEST(fail_if_grammar)
 }
 END_TEST
 
+/* ---- order ---------------------------------------------------------------------------------------- */
+
+/* Chunks that were written the wrong way round, as a drainer may: n spans, number k of them at place(k). */
+static void out_of_order(d9_u32 n, d9_u32 (*place)(d9_u32 k, d9_u32 n))
+{
+	d9_u32 site = tb_site(&B, "read", 0x1000, 400, NULL);
+	for (d9_u32 i = 0; i < n; i++) {
+		d9_u32 k = place(i, n);
+		tb_span(&B, 1, site, (struct tb_span){.t0 = US(10) * k, .t1 = US(10) * k + US(5), .fd = (d9_i32)k + 1});
+	}
+	analyse();
+	const struct d9_trace_thread *th = &T->threads.v[thread(100)];
+	ck_assert_uint_eq(th->spans.n, n);
+	for (d9_u32 i = 0; i < n; i++) {
+		ck_assert_uint_eq(th->spans.v[i].fd, i + 1);
+		ck_assert_uint_eq(th->spans.v[i].t1 - T->t_begin, US(10) * i + US(5));
+	}
+	ck_assert_uint_eq(th->last - T->t_begin, US(10) * (n - 1) + US(5));
+}
+
+static d9_u32 pairs_swapped(d9_u32 i, d9_u32 n) { return i < n / 128 * 128 ? i ^ 64 : i; }
+static d9_u32 last_first(d9_u32 i, d9_u32 n) { return i < 50 ? n - 50 + i : i - 50; }
+static d9_u32 interleaved(d9_u32 i, d9_u32 n) { return i % 2 ? n / 2 + i / 2 : i / 2; }
+static d9_u32 backwards(d9_u32 i, d9_u32 n) { return n - 1 - i; }
+
+START_TEST(chunks_out_of_order_are_put_right)
+{
+	d9_u32 (*const places[])(d9_u32, d9_u32) = {pairs_swapped, last_first, interleaved, backwards};
+	out_of_order(4000, places[_i]);
+}
+END_TEST
+
+/* ---- tasks ---------------------------------------------------------------------------------------- */
+
+static void queued(d9_u32 i, size_t n, ...)
+{
+	va_list ap;
+	va_start(ap, n);
+	const struct d9_model_thread *mt = &M->threads[thread((int)i)];
+	ck_assert_uint_eq(mt->queued.n, n);
+	for (size_t k = 0; k < n; k++) {
+		double t0 = va_arg(ap, double), t1 = va_arg(ap, double);
+		ck_assert_uint_eq(mt->queued.v[k].t0 - T->t_begin, MS(t0));
+		ck_assert_uint_eq(mt->queued.v[k].t1 - T->t_begin, MS(t1));
+	}
+	va_end(ap);
+}
+
+START_TEST(a_task_is_queued_from_its_wake_to_its_poll)
+{
+	tb_thread(&B, 2, 0, 101, "worker");
+	tb_spawn(&B, 1, 7, 3, MS(1));
+	tb_poll(&B, 2, 7, 3, 0, MS(1.5), MS(2)); /* its first: no wake, so not known since when it could run */
+	tb_wake(&B, 1, 7, 3, MS(3));
+	tb_wake(&B, 1, 7, 3, MS(3.5)); /* the first counts */
+	tb_wake(&B, 1, 8, 3, MS(4));   /* another task */
+	tb_poll(&B, 2, 7, 3, 0, MS(5), MS(8));
+	tb_wake(&B, 1, 7, 3, MS(6)); /* while it is polled: from the end of that on */
+	tb_poll(&B, 1, 7, 3, 1, MS(9), MS(9.5));
+	tb_poll(&B, 2, 7, 3, 0, MS(10), MS(11)); /* without a wake */
+	analyse();
+	queued(101, 1, 3.0, 5.0);
+	queued(100, 1, 8.0, 9.0);
+	struct d9_hist all[D9_N_KINDS] = {0}, h = {0};
+	d9_hist_all(M, all);
+	ck_assert_uint_eq(all[D9_KIND_QUEUE].count, 2);
+	ck_assert_uint_eq(all[D9_KIND_QUEUE].max, MS(2));
+	d9_hist_thread(M, thread(101), D9_KIND_QUEUE, &h);
+	ck_assert_uint_eq(h.total, MS(2));
+	for (unsigned k = 0; k < D9_N_KINDS; k++)
+		d9_hist_free(&all[k]);
+	d9_hist_free(&h);
+	size_t n = 9;
+	struct d9_ref *refs = d9_show_longest(M, D9_KIND_QUEUE, 0, &n);
+	ck_assert_uint_eq(n, 2);
+	ck_assert_uint_eq(d9_show_task(M, refs[0]), 7);
+	ck_assert_uint_eq(d9_ref_info(M, refs[0]).t1 - T->t_begin, MS(5));
+	free(refs);
+}
+END_TEST
+
+START_TEST(a_lost_event_makes_no_long_queue)
+{
+	tb_thread(&B, 2, 0, 101, "worker");
+	tb_wake(&B, 1, 7, 3, 0);
+	tb_gap(&B, 2, MS(1), MS(2), 4);
+	tb_poll(&B, 2, 7, 3, 0, MS(100), MS(101)); /* a poll of it may have been lost meanwhile */
+	tb_wake(&B, 1, 7, 3, MS(102));
+	tb_poll(&B, 2, 7, 3, 0, MS(103), MS(104));
+	analyse();
+	queued(101, 1, 102.0, 103.0);
+}
+END_TEST
+
+START_TEST(runtimes_are_counted)
+{
+	tb_thread(&B, 2, 0, 101, "worker");
+	tb_proc(&B, 1, 0, 200, 100, 501, "/bin/svc");
+	tb_thread(&B, 3, 1, 200, "child");
+	tb_park(&B, 2, 3, 0, 0, MS(1));
+	tb_park(&B, 1, 3, 1, 0, MS(1));
+	tb_spawn(&B, 1, 7, 3, MS(1));
+	tb_spawn(&B, 1, 8, 3, MS(1));
+	for (int i = 0; i < 4; i++) {
+		tb_wake(&B, 1, 7, 3, MS(2 + i));
+		tb_poll(&B, 2, 7, 3, 0, MS(2.25 + i), MS(2.5 + i));
+	}
+	tb_poll(&B, 1, 9, 3, D9_NO_INDEX, MS(8), MS(8.5));
+	tb_poll(&B, 1, 7, 4, 0, MS(9), MS(9.1)); /* another runtime of the process */
+	tb_poll(&B, 3, 7, 3, 0, MS(9), MS(9.1)); /* the same number in another process */
+	analyse();
+	ck_assert_uint_eq(M->runtimes.n, 3);
+	const struct d9_runtime *r = M->runtimes.v;
+	ck_assert_uint_eq(r[0].id, 3);
+	ck_assert_uint_eq(r[0].workers, 2);
+	ck_assert_uint_eq(r[0].tasks, 3);
+	ck_assert_uint_eq(r[0].polls, 5);
+	ck_assert_uint_eq(r[0].wakes, 4);
+	ck_assert_uint_eq(r[0].poll_total, MS(1.5));
+	ck_assert_uint_eq(r[0].poll_max, MS(0.5));
+	ck_assert_uint_eq(r[1].id, 4);
+	ck_assert_uint_eq(r[2].polls, 1);
+	ck_assert_uint_ne(r[2].proc, r[0].proc);
+}
+END_TEST
+
+START_TEST(a_call_within_a_poll_has_its_task)
+{
+	d9_u32 site = tb_site(&B, "read", 0x1000, 400, NULL);
+	tb_span(&B, 1, site, (struct tb_span){.t0 = MS(2), .t1 = MS(3), .fd = 5});
+	tb_poll(&B, 1, 17, 3, 0, MS(1), MS(4));
+	tb_span(&B, 1, site, (struct tb_span){.t0 = MS(5), .t1 = MS(6), .fd = 5});
+	analyse();
+	ck_assert_uint_eq(d9_show_task(M, (struct d9_ref){thread(100), D9_REF_SPAN, 0}), 17);
+	ck_assert_uint_eq(d9_show_task(M, (struct d9_ref){thread(100), D9_REF_SPAN, 1}), D9_NOT_KNOWN);
+}
+END_TEST
+
+START_TEST(wakes_are_spans_from_the_wakers_deed_on)
+{
+	d9_u32 cond = tb_site(&B, "pthread_cond_wait", 0x3000, 900, NULL);
+	tb_thread(&B, 2, 0, 101, "waker");
+	tb_span(&B, 1, cond, (struct tb_span){.t0 = 0, .t1 = MS(10), .object = 0x77, .waker = 3, .waker_t = MS(9)});
+	tb_span(&B, 1, cond, (struct tb_span){.t0 = MS(11), .t1 = MS(30), .object = 0x77}); /* nobody was seen */
+	analyse();
+	size_t n = 9;
+	struct d9_ref *refs = d9_show_longest(M, D9_KIND_WAKE, 0, &n);
+	ck_assert_uint_eq(n, 1);
+	struct d9_ref_info r = d9_ref_info(M, refs[0]);
+	ck_assert_uint_eq(r.t1 - r.t0, MS(1));
+	ck_assert_uint_eq(r.kind, D9_KIND_WAKE);
+	free(refs);
+}
+END_TEST
+
 START_TEST(histogram)
 {
 	struct d9_hist h = {0};
@@ -1292,6 +1449,11 @@ int main(void)
 					   a_sleep_is_a_sleep_on_a_busy_machine,
 					   unmeasured_recv,
 					   pool_saturated,
+					   a_task_is_queued_from_its_wake_to_its_poll,
+					   a_lost_event_makes_no_long_queue,
+					   runtimes_are_counted,
+					   a_call_within_a_poll_has_its_task,
+					   wakes_are_spans_from_the_wakers_deed_on,
 					   short_fsync,
 					   hot_lock_with_one_slow_holder,
 					   a_loop_that_holds_is_not_told_twice,
@@ -1343,6 +1505,7 @@ int main(void)
 	tcase_set_timeout(a, 30);
 	for (size_t i = 0; i < sizeof(with_trace) / sizeof(with_trace[0]); i++)
 		tcase_add_test(a, with_trace[i]);
+	tcase_add_loop_test(a, chunks_out_of_order_are_put_right, 0, 4);
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
 		tcase_add_test(b, plain[i]);
 	suite_add_tcase(s, a);

@@ -349,6 +349,34 @@ static void check_lock(const char *lock, unsigned id)
 	}
 	free(now);
 }
+START_TEST(names_of_files)
+{
+	static const char *const segments[] = {"s-000001.d9", "k-999999.d9"}, *const others[] = {"",
+												 "s",
+												 "s-",
+												 "s-00000",
+												 "s-000001",
+												 "s-000001.d",
+												 "s-000001.d9x",
+												 "s-0000001.d9",
+												 "s-00000x.d9",
+												 "S-000001.d9",
+												 "x-000001.d9",
+												 "s_000001.d9",
+												 "s-000001.d9/",
+												 "notes.d9",
+												 "s-1.d9",
+												 "ss-000001.d9"};
+	for (size_t i = 0; i < sizeof(segments) / sizeof(*segments); i++)
+		ck_assert_msg(d9_is_segment_name(segments[i]), "%s is one", segments[i]);
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		ck_assert_msg(!d9_is_segment_name(others[i]), "%s is none", others[i]);
+	ck_assert(d9_is_folder_name("a-0123abcf") && d9_is_folder_name("a b-c-00000000"));
+	ck_assert(!d9_is_folder_name("-00000000") && !d9_is_folder_name("a-0000000g") &&
+		  !d9_is_folder_name("a_00000000") && !d9_is_folder_name(""));
+}
+END_TEST
+
 START_TEST(schema_lock)
 {
 	struct buffer lock = {0};
@@ -368,6 +396,7 @@ int main(void)
 	tcase_set_timeout(c, 240);
 	suite_add_tcase(suite, c);
 	tcase_add_test(c, names_not_known);
+	tcase_add_test(c, names_of_files);
 	tcase_add_test(c, another_writer);
 	tcase_add_test(c, tables_that_cannot_be);
 	tcase_add_test(c, golden_segment);

@@ -274,6 +274,41 @@ void tb_gap(struct tb *b, d9_u32 thread, d9_u64 since, d9_u64 t, d9_u64 events)
 	PUT(b, thread, e);
 }
 
+void tb_poll(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u32 worker, d9_u64 t0, d9_u64 t1)
+{
+	struct d9_ev_poll e = REC(poll, .t = b->at + t1);
+	e.dur = t1 - t0;
+	e.task = task;
+	e.runtime = runtime;
+	e.worker = worker;
+	PUT(b, thread, e);
+}
+
+void tb_park(struct tb *b, d9_u32 thread, d9_u32 runtime, d9_u32 worker, d9_u64 t0, d9_u64 t1)
+{
+	struct d9_ev_park e = REC(park, .t = b->at + t1);
+	e.dur = t1 - t0;
+	e.runtime = runtime;
+	e.worker = worker;
+	PUT(b, thread, e);
+}
+
+void tb_wake(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t)
+{
+	struct d9_ev_wake e = REC(wake, .t = b->at + t);
+	e.task = task;
+	e.runtime = runtime;
+	PUT(b, thread, e);
+}
+
+void tb_spawn(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t)
+{
+	struct d9_ev_task_spawn e = REC(task_spawn, .t = b->at + t);
+	e.task = task;
+	e.runtime = runtime;
+	PUT(b, thread, e);
+}
+
 void tb_exit(struct tb *b, d9_u32 thread, d9_u64 t, d9_u32 how, d9_i32 code)
 {
 	struct d9_ev_exit e = REC(exit, .t = b->at + t);

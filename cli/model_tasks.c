@@ -1,0 +1,223 @@
+/*
+ * What a program said of its own tasks (d9.h): the runtimes of each process, and how long each task stood in a
+ * queue: from the wake that made it runnable to the beginning of the poll that followed.  A task that is woken while
+ * it is polled is queued from that poll's end on; of several wakes the first counts.
+ */
+#include "model_internal.h"
+
+struct moment { /* of a task */
+	d9_u64 t, t1, task;
+	d9_u32 proc, module, runtime;
+	d9_u32 thread, rt; /* rt: D9_NO_INDEX for a wake */
+};
+typedef D9_VEC(struct moment) moments;
+
+static void add_polls(const struct d9_model *m, d9_u32 thread, moments *all)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	for (d9_u32 i = 0; i < th->rt.n; i++) {
+		const struct d9_rt_span *r = &th->rt.v[i];
+		if (!r->park)
+			d9_vec_push(all, (struct moment){.t = r->t0,
+							 .t1 = r->t1,
+							 .task = r->task,
+							 .proc = th->proc,
+							 .module = r->module,
+							 .runtime = r->runtime,
+							 .thread = thread,
+							 .rt = i});
+	}
+}
+
+static void add_wakes(const struct d9_model *m, d9_u32 thread, moments *all)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	for (size_t i = 0; i < th->events.n; i++) {
+		const struct d9_ev_wake *e = (const void *)th->events.v[i].rec;
+		if (th->events.v[i].id == D9_EV_wake)
+			d9_vec_push(all, (struct moment){.t = th->events.v[i].t,
+							 .task = e->task,
+							 .proc = th->proc,
+							 .module = e->module,
+							 .runtime = e->runtime,
+							 .thread = thread,
+							 .rt = D9_NO_INDEX});
+	}
+}
+
+static int by_task(const void *a, const void *b)
+{
+	const struct moment *x = a, *y = b;
+	if (x->proc != y->proc)
+		return x->proc < y->proc ? -1 : 1;
+	if (x->module != y->module)
+		return x->module < y->module ? -1 : 1;
+	if (x->task != y->task)
+		return x->task < y->task ? -1 : 1;
+	if (x->t != y->t)
+		return x->t < y->t ? -1 : 1;
+	return y->rt == D9_NO_INDEX ? x->rt != D9_NO_INDEX : -(x->rt == D9_NO_INDEX);
+}
+
+static bool same_task(const struct moment *a, const struct moment *b)
+{
+	return a->proc == b->proc && a->module == b->module && a->task == b->task;
+}
+
+/* Was something of the process lost meanwhile?  Then a poll or a wake in between may be missing. */
+static bool is_whole(const struct d9_model *m, d9_u32 proc, d9_u64 t0, d9_u64 t1)
+{
+	for (size_t i = 0; i < m->t->threads.n; i++) {
+		const struct d9_trace_thread *th = &m->t->threads.v[i];
+		for (size_t k = 0; th->proc == proc && k < th->gaps.n; k++)
+			if (th->gaps.v[k].since <= t1 && th->gaps.v[k].t >= t0)
+				return false;
+	}
+	return true;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct d9_queued *x = a, *y = b;
+	return x->t0 != y->t0 ? (x->t0 < y->t0 ? -1 : 1) : x->t1 < y->t1 ? -1 : x->t1 > y->t1;
+}
+
+static void find_queued(struct d9_model *m, const moments *all)
+{
+	d9_u64 since = 0, polled = 0; /* runnable since, 0 = not; end of the last poll */
+	for (size_t i = 0; i < all->n; i++) {
+		const struct moment *x = &all->v[i];
+		if (!i || !same_task(x, x - 1))
+			since = polled = 0;
+		if (x->rt == D9_NO_INDEX) {
+			if (!since)
+				since = x->t > polled ? x->t : polled;
+			continue;
+		}
+		if (since && since <= x->t && is_whole(m, x->proc, since, x->t))
+			d9_vec_push(&m->threads[x->thread].queued, (struct d9_queued){since, x->t, x->rt});
+		since = 0;
+		polled = x->t1;
+	}
+	for (size_t i = 0; i < m->t->threads.n; i++)
+		if (m->threads[i].queued.n)
+			qsort(m->threads[i].queued.v, m->threads[i].queued.n, sizeof(struct d9_queued), by_begin);
+}
+
+/* ---- runtimes --------------------------------------------------------------------------------------- */
+
+/* One thing said of a runtime; each id counts once. */
+struct said {
+	enum { WORKER, TASK } what;
+	d9_u32 runtime; /* index in the model */
+	d9_u64 id;
+};
+typedef D9_VEC(struct said) saying;
+
+static d9_u32 runtime_of(struct d9_model *m, d9_u32 proc, d9_u32 id)
+{
+	for (size_t i = m->runtimes.n; i-- > 0;)
+		if (m->runtimes.v[i].proc == proc && m->runtimes.v[i].id == id)
+			return (d9_u32)i;
+	d9_vec_push(&m->runtimes, (struct d9_runtime){.proc = proc, .id = id});
+	return (d9_u32)m->runtimes.n - 1;
+}
+
+static void add_spans(struct d9_model *m, d9_u32 thread, saying *said)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	for (size_t i = 0; i < th->rt.n; i++) {
+		const struct d9_rt_span *s = &th->rt.v[i];
+		d9_u32 r = runtime_of(m, th->proc, s->runtime);
+		if (s->worker != D9_NO_INDEX)
+			d9_vec_push(said, (struct said){WORKER, r, s->worker});
+		if (s->park)
+			continue;
+		d9_vec_push(said, (struct said){TASK, r, s->task});
+		struct d9_runtime *of = &m->runtimes.v[r];
+		of->polls++;
+		of->poll_total += s->t1 - s->t0;
+		of->poll_max = s->t1 - s->t0 > of->poll_max ? s->t1 - s->t0 : of->poll_max;
+	}
+}
+
+static void add_events(struct d9_model *m, d9_u32 thread, saying *said)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	for (size_t i = 0; i < th->events.n; i++) {
+		const struct d9_rec *rec = th->events.v[i].rec;
+		if (th->events.v[i].id == D9_EV_wake) {
+			const struct d9_ev_wake *e = (const void *)rec;
+			d9_u32 r = runtime_of(m, th->proc, e->runtime);
+			m->runtimes.v[r].wakes++;
+			d9_vec_push(said, (struct said){TASK, r, e->task});
+		} else if (th->events.v[i].id == D9_EV_task_spawn) {
+			const struct d9_ev_task_spawn *e = (const void *)rec;
+			d9_vec_push(said, (struct said){TASK, runtime_of(m, th->proc, e->runtime), e->task});
+		}
+	}
+}
+
+static int by_what(const void *a, const void *b)
+{
+	const struct said *x = a, *y = b;
+	if (x->what != y->what)
+		return x->what < y->what ? -1 : 1;
+	if (x->runtime != y->runtime)
+		return x->runtime < y->runtime ? -1 : 1;
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static void count_ids(struct d9_model *m, saying *said)
+{
+	if (said->n)
+		qsort(said->v, said->n, sizeof(*said->v), by_what);
+	for (size_t i = 0; i < said->n; i++) {
+		struct d9_runtime *r = &m->runtimes.v[said->v[i].runtime];
+		if (!i || by_what(&said->v[i], &said->v[i - 1]))
+			*(said->v[i].what == WORKER ? &r->workers : &r->tasks) += 1;
+	}
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct d9_runtime *x = a, *y = b;
+	return x->proc != y->proc ? (x->proc < y->proc ? -1 : 1) : x->id < y->id ? -1 : x->id > y->id;
+}
+
+void d9_tasks_find(struct d9_model *m)
+{
+	moments all = {0};
+	saying said = {0};
+	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
+		add_polls(m, i, &all);
+		add_wakes(m, i, &all);
+		add_spans(m, i, &said);
+		add_events(m, i, &said);
+	}
+	if (all.n)
+		qsort(all.v, all.n, sizeof(*all.v), by_task);
+	find_queued(m, &all);
+	count_ids(m, &said);
+	if (m->runtimes.n)
+		qsort(m->runtimes.v, m->runtimes.n, sizeof(*m->runtimes.v), by_id);
+	d9_vec_free(&all);
+	d9_vec_free(&said);
+}
+
+d9_u64 d9_model_task(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	size_t lo = 0, hi = th->rt.n;
+	while (lo < hi) { /* the first that ends at t1 or later: the innermost of those around it ends first */
+		size_t mid = lo + (hi - lo) / 2;
+		if (th->rt.v[mid].t1 < t1)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (unsigned steps = 0; lo < th->rt.n && steps < 64; lo++, steps++)
+		if (!th->rt.v[lo].park && th->rt.v[lo].t0 <= t0)
+			return th->rt.v[lo].task;
+	return 0;
+}

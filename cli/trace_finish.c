@@ -1,0 +1,217 @@
+/* What can be made only when all segments are read: times in ns, orders, the ends of threads, calls and processes. */
+#include "trace_internal.h"
+
+/* ---- times -------------------------------------------------------------------------------------- */
+
+struct convert {
+	const struct d9_clock_map *map;
+	size_t cursor;
+};
+
+static d9_u64 ns(struct convert *c, d9_u64 raw_t) { return raw_t ? d9_clock_to_mono(c->map, raw_t, &c->cursor) : 0; }
+
+static void convert_thread(struct d9_trace *t, struct d9_trace_thread *th)
+{
+	struct convert c = {&t->families.v[th->family].clock, 0};
+	for (size_t i = 0; i < th->spans.n; i++) {
+		struct d9_span *s = &th->spans.v[i];
+		s->t0 = ns(&c, s->t0);
+		s->t1 = ns(&c, s->t1);
+		s->waker_t = ns(&c, s->waker_t);
+		th->kinds |= D9_KIND_BIT(s->kind);
+	}
+	for (size_t i = 0; i < th->cpu.n; i++)
+		th->cpu.v[i].t = ns(&c, th->cpu.v[i].t);
+	for (size_t i = 0; i < th->rt.n; i++) {
+		th->rt.v[i].t0 = ns(&c, th->rt.v[i].t0);
+		th->rt.v[i].t1 = ns(&c, th->rt.v[i].t1);
+	}
+	for (size_t i = 0; i < th->gaps.n; i++) {
+		th->gaps.v[i].since = ns(&c, th->gaps.v[i].since);
+		th->gaps.v[i].t = ns(&c, th->gaps.v[i].t);
+	}
+	for (size_t i = 0; i < th->held.n; i++) {
+		th->held.v[i].since = ns(&c, th->held.v[i].since);
+		th->held.v[i].t = ns(&c, th->held.v[i].t);
+	}
+	for (size_t i = 0; i < th->events.n; i++)
+		th->events.v[i].t = ns(&c, th->events.v[i].t);
+	d9_u64 base = ns(&c, c.map->n ? c.map->v[0].tsc : 1);
+	for (size_t i = 0; i < th->calls.n; i++) { /* durations: through the slope at the first reading */
+		d9_u64 origin = c.map->n ? c.map->v[0].tsc : 1;
+		th->calls.v[i].total_ns = ns(&c, origin + th->calls.v[i].total_ns) - base;
+		th->calls.v[i].max_ns = ns(&c, origin + th->calls.v[i].max_ns) - base;
+	}
+	th->born = ns(&c, th->born);
+	th->pending.t = ns(&c, th->pending.t);
+	th->pending.since = ns(&c, th->pending.since);
+}
+
+/* ---- orders ------------------------------------------------------------------------------------- */
+
+static int span_order(const void *a, const void *b)
+{
+	const struct d9_span *x = a, *y = b;
+	return x->t1 != y->t1 ? (x->t1 < y->t1 ? -1 : 1) : x->t0 > y->t0 ? -1 : x->t0 < y->t0;
+}
+
+/* The first of v[0..n) that ends after t. */
+static size_t first_after(const struct d9_span *v, size_t n, d9_u64 t)
+{
+	size_t lo = 0, hi = n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (v[mid].t1 > t)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo;
+}
+
+/*
+ * Spans come in the order of their chunks, and two chunks that were full when the drainer came may have been written
+ * the wrong way round: a few stretches, each in order, have to go back a little.  One after the other they are put
+ * where they belong; should that cost more than sorting, all are sorted.
+ */
+static void order_spans(struct d9_trace_thread *th)
+{
+	struct d9_span *v = th->spans.v, *stretch = NULL;
+	size_t n = th->spans.n, room = 0, moves = 0, end;
+	for (size_t i = 1; i < n; i = end) {
+		end = i + 1;
+		if (v[i].t1 >= v[i - 1].t1)
+			continue;
+		size_t to = first_after(v, i, v[i].t1);
+		while (end < n && v[end].t1 >= v[end - 1].t1 && v[end].t1 <= v[to].t1)
+			end++;
+		moves += end - to;
+		if (moves > 8 * n) {
+			qsort(v, n, sizeof(*v), span_order);
+			break;
+		}
+		if (end - i > room)
+			stretch = d9_must_resize(stretch, room = end - i, sizeof(*stretch));
+		memcpy(stretch, &v[i], (end - i) * sizeof(*v));
+		memmove(&v[to + end - i], &v[to], (i - to) * sizeof(*v));
+		memcpy(&v[to], stretch, (end - i) * sizeof(*v));
+	}
+	free(stretch);
+}
+
+static int cpu_order(const void *a, const void *b)
+{
+	const struct d9_cpu *x = a, *y = b;
+	return x->t < y->t ? -1 : x->t > y->t;
+}
+static int event_order(const void *a, const void *b)
+{
+	const struct d9_trace_event *x = a, *y = b;
+	return x->t != y->t ? (x->t < y->t ? -1 : 1) : x->seq < y->seq ? -1 : x->seq > y->seq;
+}
+
+static void order_thread(struct d9_trace_thread *th)
+{
+	order_spans(th);
+	for (size_t i = 1; i < th->cpu.n; i++)
+		if (th->cpu.v[i].t < th->cpu.v[i - 1].t) {
+			qsort(th->cpu.v, th->cpu.n, sizeof(*th->cpu.v), cpu_order);
+			break;
+		}
+	for (size_t i = 1; i < th->events.n; i++)
+		if (th->events.v[i].t < th->events.v[i - 1].t) {
+			qsort(th->events.v, th->events.n, sizeof(*th->events.v), event_order);
+			break;
+		}
+}
+
+/* ---- ends --------------------------------------------------------------------------------------- */
+
+/* What replaced itself by another program is over; its exec did not return because it worked. */
+static void end_at_exec(const struct d9_trace *t, struct d9_trace_thread *th, d9_u64 *last)
+{
+	const struct d9_trace_proc *p = th->proc == D9_NO_INDEX ? NULL : &t->procs.v[th->proc];
+	if (!p || p->end_how != 4 || !p->end_t)
+		return;
+	if (th->pending.unfinished && t->sites.v[th->pending.site].kind == D9_FAMILY_spawn)
+		th->pending.unfinished = false;
+	if (*last > p->end_t)
+		*last = p->end_t;
+}
+
+static void first_and_last(const struct d9_trace *t, struct d9_trace_thread *th)
+{
+	d9_u64 first = th->born ? th->born : D9_NOT_KNOWN, last = 0;
+	if (th->spans.n) {
+		d9_u64 t0 = th->spans.v[0].t0;
+		first = t0 < first ? t0 : first;
+		last = th->spans.v[th->spans.n - 1].t1;
+	}
+	for (size_t i = 0; i < th->rt.n; i++) {
+		first = th->rt.v[i].t0 < first ? th->rt.v[i].t0 : first;
+		last = th->rt.v[i].t1 > last ? th->rt.v[i].t1 : last;
+	}
+	d9_u64 n_before = last;
+	for (size_t i = 0; i < th->events.n; i++) {
+		d9_u64 at = th->events.v[i].t;
+		first = at && at < first ? at : first;
+		last = at > last ? at : last;
+	}
+	th->pending.unfinished = th->pending.since && th->pending.t >= n_before &&
+				 (!th->spans.n || th->spans.v[th->spans.n - 1].t1 <= th->pending.since);
+	end_at_exec(t, th, &last);
+	th->first = first == D9_NOT_KNOWN ? last : first;
+	th->last = last > th->first ? last : th->first;
+}
+
+/* A process that later ran another program, which is a family of its own: same pid, same start. */
+static void find_exec(struct d9_trace *t, struct d9_trace_proc *p)
+{
+	d9_u64 born = D9_NOT_KNOWN;
+	for (size_t i = 0; i < t->procs.n && p->start; i++) {
+		const struct d9_trace_proc *q = &t->procs.v[i];
+		if (q->family != p->family && q->parent == D9_NO_INDEX && q->pid == p->pid && q->start == p->start &&
+		    q->born > p->born && q->born < born)
+			born = q->born;
+	}
+	if (born == D9_NOT_KNOWN)
+		return;
+	p->end_how = 4;
+	p->end_t = born;
+}
+
+static void convert_proc(struct d9_trace *t, struct d9_trace_proc *p)
+{
+	struct convert c = {&t->families.v[p->family].clock, 0};
+	p->born = ns(&c, p->born);
+	p->end_t = ns(&c, p->end_t);
+	const char *folder = t->families.v[p->family].folder;
+	size_t n = strlen(folder) + 16;
+	p->name = d9_must_alloc(n, 1);
+	if (p->id)
+		snprintf(p->name, n, "%s/%u", folder, p->id);
+	else
+		snprintf(p->name, n, "%s", folder);
+}
+
+void d9_trace_finish(struct d9_trace *t)
+{
+	for (size_t i = 0; i < t->families.n; i++)
+		d9_clock_finish(&t->families.v[i].clock);
+	for (size_t i = 0; i < t->threads.n; i++) {
+		convert_thread(t, &t->threads.v[i]);
+		order_thread(&t->threads.v[i]);
+	}
+	for (size_t i = 0; i < t->procs.n; i++)
+		convert_proc(t, &t->procs.v[i]);
+	for (size_t i = 0; i < t->procs.n; i++)
+		if (!t->procs.v[i].end_how || t->procs.v[i].end_how == 5)
+			find_exec(t, &t->procs.v[i]);
+	for (size_t i = 0; i < t->threads.n; i++)
+		first_and_last(t, &t->threads.v[i]);
+	for (size_t i = 0; i < t->modules.n; i++) {
+		struct convert c = {&t->families.v[t->modules.v[i].family].clock, 0};
+		t->modules.v[i].from = ns(&c, t->modules.v[i].from);
+		t->modules.v[i].until = ns(&c, t->modules.v[i].until);
+	}
+}
