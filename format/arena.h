@@ -23,7 +23,8 @@
 #define D9_N_THREADS (1u << D9_SLOT_BITS)
 #define D9_WAKERS_BITS 10
 #define D9_N_WAKERS (1u << D9_WAKERS_BITS)
-#define D9_N_SITES 4096u
+#define D9_SITES_BITS 12
+#define D9_N_SITES (1u << D9_SITES_BITS)
 #define D9_N_MODULES 2048u
 #define D9_N_TYPES 64u
 #define D9_N_CALLS 32u /* hooks a thread can count */

@@ -23,7 +23,8 @@
  */
 #define RIGHTS_FIRST 105
 #define RIGHTS_BITS 0x10000000205b03ull /* from there on: what changes_rights names, and prctl */
-#define FUTEX_WAITS 0x2a41              /* a bit for each command that waits */
+#define FUTEX_WAITS 0xa01               /* a bit for each command that waits */
+#define FUTEX_LOCKS 0x2040              /* for a lock with priority inheritance */
 __asm__(".text\n"
 	".globl syscall\n"
 	".type syscall, @function\n"
@@ -46,7 +47,10 @@ __asm__(".text\n"
 	"	andl $127, %r11d\n" /* FUTEX_CMD_MASK */
 	"	cmpl $13, %r11d\n"
 	"	ja d9_syscall_slow\n"
-	"	movl $0x2a41, %r10d\n" /* FUTEX_WAITS */
+	"	movl $0xa01, %r10d\n" /* FUTEX_WAITS */
+	"	btl %r11d, %r10d\n"
+	"	jc d9_futex_waits\n"
+	"	movl $0x2040, %r10d\n" /* FUTEX_LOCKS */
 	"	btl %r11d, %r10d\n"
 	"	jc d9_syscall_slow\n"
 	"	movq %rsi, %r11\n"
@@ -63,31 +67,31 @@ _Static_assert(SYS_futex == 202 && SYS_seccomp == 317 &&
 			       (RIGHT(setuid) | RIGHT(setgid) | RIGHT(setreuid) | RIGHT(setregid) | RIGHT(setgroups) |
 				RIGHT(setresuid) | RIGHT(setresgid) | RIGHT(capset) | RIGHT(prctl)),
 	       "the numbers in the stub");
-_Static_assert(FUTEX_WAITS == (1 << FUTEX_WAIT | 1 << FUTEX_WAIT_BITSET | 1 << FUTEX_WAIT_REQUEUE_PI |
-			       1 << FUTEX_LOCK_PI | 1 << FUTEX_LOCK_PI2) &&
+_Static_assert(FUTEX_WAITS == (1 << FUTEX_WAIT | 1 << FUTEX_WAIT_BITSET | 1 << FUTEX_WAIT_REQUEUE_PI) &&
+		       FUTEX_LOCKS == (1 << FUTEX_LOCK_PI | 1 << FUTEX_LOCK_PI2) && FUTEX_LOCK_PI2 == 13 &&
 		       (d9_u32)FUTEX_CMD_MASK == ~(d9_u32)(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME),
 	       "the futex commands in the stub");
 _Static_assert(offsetof(struct d9_shim, mask) == 0 && offsetof(struct d9_shim, waited) == 8,
 	       "the offsets in the stubs");
 
 long d9_syscall_slow(long n, long a, long b, long c, long d, long e, long f);
+long d9_futex_waits(long n, long a, long b, long c, long d, long e, long f);
 
-static long futex_wait(long n, long a, long b, long c, long d, long e, long f, const void *ra, const void *fp)
+__attribute__((used)) long d9_futex_waits(long n, long a, long b, long c, long d, long e, long f)
 {
-	struct d9_call d9_c;
-	d9_call_begin(&d9_c, D9_HK_futex_wait, D9_BIT(futex_wait), (d9_u64)a, -1, ra, fp);
+	D9_BEGIN(futex_wait, (d9_u64)a, -1);
 	if (d9_c.site)
 		d9_waker_mark(&d9_c, (d9_u64)a);
 	long r = d9_real.syscall(n, a, b, c, d, e, f);
-	d9_call_end(&d9_c, D9_HK_futex_wait, D9_BIT(futex_wait), D9_FLG_futex_wait, D9_RESULT(r), (d9_u64)a, fp);
+	D9_END(futex_wait, D9_RESULT(r), (d9_u64)a);
 	return r;
 }
 
 /* The futex word of a priority-inheriting lock holds its owner's tid. */
-static long futex_lock_pi(long n, long a, long b, long c, long d, long e, long f, const void *ra, const void *fp)
+static __attribute__((noinline)) long futex_lock_pi(long n, long a, long b, long c, long d, long e, long f,
+						    const void *ra, const void *fp)
 {
-	struct d9_call d9_c;
-	d9_call_begin(&d9_c, D9_HK_futex_lock_pi, D9_BIT(futex_lock_pi), (d9_u64)a, -1, ra, fp);
+	D9_BEGIN_FOR(futex_lock_pi, (d9_u64)a, -1, ra, fp);
 	if (d9_c.site)
 		d9_waker_mark(&d9_c, (d9_u64)a);
 	long r = d9_real.syscall(n, a, b, c, d, e, f);
@@ -98,18 +102,11 @@ static long futex_lock_pi(long n, long a, long b, long c, long d, long e, long f
 
 static long futex(long n, long a, long b, long c, long d, long e, long f, const void *ra, const void *fp)
 {
-	switch ((int)b & FUTEX_CMD_MASK) {
-	case FUTEX_WAIT:
-	case FUTEX_WAIT_BITSET:
-	case FUTEX_WAIT_REQUEUE_PI:
-		return futex_wait(n, a, b, c, d, e, f, ra, fp);
-	case FUTEX_LOCK_PI:
-	case FUTEX_LOCK_PI2:
+	int command = (int)b & FUTEX_CMD_MASK;
+	if (command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2)
 		return futex_lock_pi(n, a, b, c, d, e, f, ra, fp);
-	default: /* a wake of some kind */
-		d9_waker_note((d9_u64)a);
-		return d9_real.syscall(n, a, b, c, d, e, f);
-	}
+	d9_waker_note((d9_u64)a); /* a wake of some kind */
+	return d9_real.syscall(n, a, b, c, d, e, f);
 }
 
 /* By system call they are the calling thread's alone: see capset. */

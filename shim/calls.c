@@ -71,6 +71,30 @@ d9_u32 d9_site_new(struct d9_cell *me, d9_u32 hook, const void *ra, const void *
 	return hook; /* the hook is known, the place is not */
 }
 
+/*
+ * A frame that lies above the call's on the same stack proves it stale; so does, for a deeper one, another return address where that
+ * of the call was: what is waited in is still on the stack.
+ */
+static bool stale(const struct d9_cell *me, const struct d9_in_call *s, const void *fp)
+{
+	const d9_u64 sp = s->sp, near = 8u << 20;
+	d9_u32 site = s->site - D9_SITE_FIRST;
+	if ((d9_u64)fp >= sp)
+		return (d9_u64)fp - sp < near;
+	if (sp < me->stack_lo || sp + 16 > me->stack_hi || site >= D9_N_SITES)
+		return false;
+	return ((const d9_u64 *)sp)[1] != d9_shim.v.sites[site].ra;
+}
+
+d9_u32 d9_in_call_leave(const struct d9_cell *me, struct d9_in_call *s, const void *fp, struct d9_in_call *to)
+{
+	*to = *s;
+	d9_u32 site = stale(me, to, fp) ? 0 : to->site;
+	d9_store_relaxed(&s->site, 0);
+	d9_compiler_barrier();
+	return site;
+}
+
 void d9_in_call_back(struct d9_in_call *s, d9_u32 site, const struct d9_in_call *outer)
 {
 	d9_compiler_barrier();
@@ -170,7 +194,7 @@ static void count(struct d9_call_count *n, d9_u64 dur, bool failed)
 }
 
 /* The thread's counter of `hook`, taken if need be; NULL: none is left. */
-D9_COLD static struct d9_call_count *find_counter(struct d9_cell *me, d9_u32 hook)
+static struct d9_call_count *find_counter(struct d9_cell *me, d9_u32 hook)
 {
 	if (!me->calls && !open_counts(me))
 		return NULL;
@@ -182,13 +206,21 @@ D9_COLD static struct d9_call_count *find_counter(struct d9_cell *me, d9_u32 hoo
 	return NULL;
 }
 
+D9_COLD __attribute__((noinline)) static void count_first(struct d9_cell *me, d9_u32 hook, d9_u64 dur, bool failed)
+{
+	struct d9_call_count *n = find_counter(me, hook);
+	if (n)
+		count(n, dur, failed);
+	else
+		d9_add_relaxed(&d9_shim.v.h->uncounted, 1);
+}
+
 void d9_count_call(struct d9_cell *me, d9_u32 hook, d9_u64 dur, bool failed)
 {
-	struct d9_call_count *n = me->calls ? &me->calls->of[hook % D9_N_CALLS] : NULL;
-	if (__builtin_expect(!n || n->hook != hook, 0) && !(n = find_counter(me, hook)))
-		d9_add_relaxed(&d9_shim.v.h->uncounted, 1);
+	if (__builtin_expect(me->calls && me->calls->of[hook % D9_N_CALLS].hook == hook, 1))
+		count(&me->calls->of[hook % D9_N_CALLS], dur, failed);
 	else
-		count(n, dur, failed);
+		count_first(me, hook, dur, failed);
 }
 
 /* ---- wakers and holders ---------------------------------------------------------------------------- */

@@ -24,7 +24,7 @@ struct d9_call {
 	d9_u32 site;                  /* 0: this call is not recorded */
 	d9_i32 fd;
 	d9_u32 owner, outer_site;
-	struct d9_in_call outer; /* what the thread was in before: a handler may wait inside a wait */
+	struct d9_in_call *outer; /* what the thread was in before, if outer_site: a handler may wait inside a wait */
 };
 
 /* Number of the call place (hook, ra, depth of fp); interned at its first call, with its stack.  Never 0. */
@@ -32,12 +32,12 @@ D9_COLD d9_u32 d9_site_new(struct d9_cell *me, d9_u32 hook, const void *ra, cons
 
 static inline d9_u32 d9_site_hash(d9_u64 ra, d9_u32 hook, d9_u32 depth)
 {
-	return (d9_u32)((ra ^ (ra >> 13) ^ hook * 0x9e3779b1u ^ depth * 0x85ebca6bu)) & (D9_N_SITES - 1);
+	return ((d9_u32)ra * 0x9e3779b1u + depth * 0x85ebca6bu + hook * 0xc2b2ae35u) >> (32 - D9_SITES_BITS);
 }
 static inline d9_u32 d9_stack_depth(const struct d9_cell *me, const void *fp)
 {
 	d9_u64 d = me->stack_hi - (d9_u64)fp;
-	return d < (1u << 30) ? (d9_u32)d : 0;
+	return __builtin_expect(d < (1u << 30), 1) ? (d9_u32)d : 0;
 }
 /* The call place's number if it is known and the first of its hash; else 0: ask d9_site_new. */
 static inline __attribute__((always_inline)) d9_u32 d9_site_known(const struct d9_cell *me, d9_u32 hook, const void *ra,
@@ -65,28 +65,24 @@ static inline void d9_in_call_fill(struct d9_in_call *s, d9_u32 site, d9_i32 fd,
 }
 
 /*
- * A siglongjmp out of a wait leaves its mark behind.  A frame that lies above it on the same stack proves it stale; so does,
- * for a deeper one, another return address where that of the wait was: what is waited in is still on the stack.
+ * The thread is in another call already: keeps it in `to` and clears s.  0 if it is none any more, for a siglongjmp out of a wait leaves
+ * its mark behind; else its site.
  */
-static inline bool d9_in_call_stale(const struct d9_cell *me, const struct d9_in_call *s, const void *fp)
-{
-	const d9_u64 sp = s->sp, near = 8u << 20;
-	d9_u32 site = s->site - D9_SITE_FIRST;
-	if ((d9_u64)fp >= sp)
-		return (d9_u64)fp - sp < near;
-	if (sp < me->stack_lo || sp + 16 > me->stack_hi || site >= D9_N_SITES)
-		return false;
-	return ((const d9_u64 *)sp)[1] != d9_shim.v.sites[site].ra;
-}
+D9_COLD d9_u32 d9_in_call_leave(const struct d9_cell *me, struct d9_in_call *s, const void *fp, struct d9_in_call *to);
+/* The call lay within another, which the thread is in again. */
+D9_COLD void d9_in_call_back(struct d9_in_call *s, d9_u32 site, const struct d9_in_call *outer);
 
 /*
  * bit: the family's bit of the control word.  Sets c->site to 0 if this call is not to be recorded.  The clock is read first: what
- * follows runs while the counter is being read.
+ * follows runs while the counter is being read.  outer: room for what the thread was in before, apart from *c so that *c itself may live
+ * in registers.
  */
-static inline __attribute__((always_inline)) void
-d9_call_begin(struct d9_call *c, d9_u32 hook, d9_u64 bit, d9_u64 object, d9_i32 fd, const void *ra, const void *fp)
+static inline __attribute__((always_inline)) void d9_call_begin(struct d9_call *c, struct d9_in_call *outer,
+								d9_u32 hook, d9_u64 bit, d9_u64 object, d9_i32 fd,
+								const void *ra, const void *fp)
 {
 	c->site = 0;
+	c->outer = outer;
 	if (__builtin_expect(!(d9_load_relaxed(d9_shim.mask) & bit), 0))
 		return;
 	struct d9_cell *me = d9_me;
@@ -106,13 +102,8 @@ d9_call_begin(struct d9_call *c, d9_u32 hook, d9_u64 bit, d9_u64 object, d9_i32 
 		d9_record_cpu(me, c->t0);
 	struct d9_in_call *in = &me->slot->call;
 	c->outer_site = in->site;
-	if (__builtin_expect(c->outer_site != 0, 0)) {
-		c->outer = *in;
-		if (d9_in_call_stale(me, in, fp))
-			c->outer_site = 0;
-		d9_store_relaxed(&in->site, 0);
-		d9_compiler_barrier();
-	}
+	if (__builtin_expect(c->outer_site != 0, 0))
+		c->outer_site = d9_in_call_leave(me, in, fp, c->outer);
 	if (object) /* only what waits for an object has an owner to show */
 		d9_store_relaxed(&me->slot->call_owner, 0);
 	d9_in_call_fill(in, c->site, fd, c->t0, object, fp);
@@ -131,8 +122,6 @@ static inline void d9_call_owner(struct d9_call *c, d9_u32 owner)
  */
 void d9_record_long_span(struct d9_cell *me, const struct d9_call *c, d9_u64 t1, d9_i32 result, d9_u32 waker,
 			 d9_u64 waker_t, const void *fp);
-/* The call lay within another, which the thread is in again. */
-D9_COLD void d9_in_call_back(struct d9_in_call *s, d9_u32 site, const struct d9_in_call *outer);
 /* Counts a call too short to be recorded. */
 void d9_count_call(struct d9_cell *me, d9_u32 hook, d9_u64 dur, bool failed);
 
@@ -218,10 +207,8 @@ static inline __attribute__((always_inline)) void d9_call_end(struct d9_call *c,
 		return; /* the call forked, and this is the child: the call is the parent's */
 	struct d9_in_call *in = &me->slot->call;
 	d9_store_relaxed(&in->site, 0);
-	if (__builtin_expect(c->outer_site != 0, 0)) {
-		struct d9_in_call outer = c->outer;
-		d9_in_call_back(in, c->outer_site, &outer);
-	}
+	if (__builtin_expect(c->outer_site != 0, 0))
+		d9_in_call_back(in, c->outer_site, c->outer);
 	if (__builtin_expect(!(d9_load_relaxed(d9_shim.mask) & bit), 0))
 		return;
 	d9_u64 dur = t1 - c->t0;
@@ -232,7 +219,7 @@ static inline __attribute__((always_inline)) void d9_call_end(struct d9_call *c,
 	d9_u64 waker_t = 0;
 	d9_u32 waker = wake ? d9_waker_find(c->waker, wake, c->t0, dur, &waker_t) : D9_THREAD_NONE;
 	if (__builtin_expect(dur > d9_shim.long_span, 0)) {
-		struct d9_call copy = *c; /* so that *c itself may live in registers */
+		struct d9_call copy = *c; /* for the same reason */
 		d9_record_long_span(me, &copy, t1, result, waker, waker_t, flags & D9_HOOK_PARKS ? NULL : fp);
 	} else
 		d9_record_span(me, c, t1, result, waker, waker_t);
