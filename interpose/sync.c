@@ -44,7 +44,7 @@ __asm__(".text\n"
 	"	je d9_syscall_slow\n"
 	"	jmpq *d9_real_syscall(%rip)\n"
 	"2:	movl %edx, %r11d\n"
-	"	andl $127, %r11d\n" /* FUTEX_CMD_MASK */
+	"	andl $-385, %r11d\n" /* FUTEX_CMD_MASK */
 	"	cmpl $13, %r11d\n"
 	"	ja d9_syscall_slow\n"
 	"	movl $0xa01, %r10d\n" /* FUTEX_WAITS */
@@ -53,8 +53,8 @@ __asm__(".text\n"
 	"	movl $0x2040, %r10d\n" /* FUTEX_LOCKS */
 	"	btl %r11d, %r10d\n"
 	"	jc d9_syscall_slow\n"
-	"	movq %rsi, %r11\n"
-	"	shrq $6, %r11\n"              /* D9_WAITED_BIT */
+	"	imull $0x9e3779b1, %esi, %r11d\n" /* D9_WAITED_BIT */
+	"	shrl $26, %r11d\n"
 	"	movq d9_shim+8(%rip), %r10\n" /* waited */
 	"	btq %r11, %r10\n"
 	"	jc d9_syscall_slow\n"
@@ -69,7 +69,7 @@ _Static_assert(SYS_futex == 202 && SYS_seccomp == 317 &&
 	       "the numbers in the stub");
 _Static_assert(FUTEX_WAITS == (1 << FUTEX_WAIT | 1 << FUTEX_WAIT_BITSET | 1 << FUTEX_WAIT_REQUEUE_PI) &&
 		       FUTEX_LOCKS == (1 << FUTEX_LOCK_PI | 1 << FUTEX_LOCK_PI2) && FUTEX_LOCK_PI2 == 13 &&
-		       (d9_u32)FUTEX_CMD_MASK == ~(d9_u32)(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME),
+		       FUTEX_CMD_MASK == -385,
 	       "the futex commands in the stub");
 _Static_assert(offsetof(struct d9_shim, mask) == 0 && offsetof(struct d9_shim, waited) == 8,
 	       "the offsets in the stubs");
@@ -276,16 +276,15 @@ __asm__(".text\n"
 	"pthread_mutex_unlock:\n"
 	"	.cfi_startproc\n"
 	"	endbr64\n"
-	"	movq %rdi, %rax\n"
-	"	shrq $6, %rax\n"              /* D9_WAITED_BIT */
+	"	imull $0x9e3779b1, %edi, %eax\n" /* D9_WAITED_BIT */
+	"	shrl $26, %eax\n"
 	"	movq d9_shim+8(%rip), %rcx\n" /* waited */
 	"	btq %rax, %rcx\n"
 	"	jc d9_mutex_unlock_looks\n"
 	"	jmpq *d9_real_mutex_unlock(%rip)\n"
 	"	.cfi_endproc\n"
 	"	.size pthread_mutex_unlock, .-pthread_mutex_unlock\n");
-_Static_assert(MUTEX_BIT == D9_BIT(pthread_mutex_lock) && EOWNERDEAD == 130 && D9_WAITED_BIT(1 << 6) == 1 &&
-		       D9_WAITED_BIT(1 << 12) == 0,
+_Static_assert(MUTEX_BIT == D9_BIT(pthread_mutex_lock) && EOWNERDEAD == 130 && D9_WAITED_BIT(1) == 0x9e3779b1u >> 26,
 	       "the numbers in the stubs");
 int d9_mutex_lock_waits(pthread_mutex_t *m), d9_mutex_unlock_looks(pthread_mutex_t *m);
 __attribute__((used)) int d9_mutex_lock_waits(pthread_mutex_t *m) { MUTEX_WAIT(pthread_mutex_lock, (m)); }

@@ -11,6 +11,7 @@
  * proc.state       owner, drainer      drainer         release LIVE after the entry is filled
  * header.mask      d9 ctl              every hook      relaxed: an event a little late is dropped or kept by its own times
  * header.*_next    members             drainer         added to before the entry is filled; `state`/`ready` tells when
+ * shim.waited      who waits          who wakes       relaxed: a wake beside the first wait for its object may name no waker
  * slot.call        its thread          drainer, d9     site last on entry, first on exit; a sampler reads it twice
  *
  * call               a thread   its signal handler   vfork child      forked child

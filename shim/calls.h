@@ -154,7 +154,7 @@ static inline struct d9_waker *d9_waker_of(d9_u64 key)
 	return &d9_shim.v.wakers[key * 0x9e3779b97f4a7c15ull >> (64 - D9_WAKERS_BITS)];
 }
 /* The object's bit in d9_shim.waited. */
-#define D9_WAITED_BIT(object) ((object) >> 6 & 63)
+#define D9_WAITED_BIT(object) ((d9_u32)(object)*0x9e3779b1u >> 26)
 /* Says that the key is waited for.  Out of line: few waits are for another object than the last that hashed there. */
 D9_COLD void d9_waker_claim(struct d9_waker *w, d9_u64 key);
 /* A waiter says what it is about to wait for.  Only for a call that is recorded. */
