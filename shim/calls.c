@@ -130,6 +130,9 @@ static bool record_span_with_stack(struct d9_cell *me, const struct d9_call *c, 
 	if (plan.kind == D9_TAIL_NONE)
 		return false;
 	d9_u32 len = (d9_u32)sizeof(struct d9_ev_span) + plan.bytes;
+	/* Where no chunk is to be had (under a system call filter: none with a page), a span without its stack may still fit. */
+	if ((-(d9_u64)me->cursor & (D9_CHUNK_BYTES - 1)) < len && !d9_claim_chunk(me))
+		return false;
 	struct d9_ev_span *e = (struct d9_ev_span *)d9_record_begin(me, len, D9_EV_span);
 	if (!e)
 		return true; /* dropped, and counted */
