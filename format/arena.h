@@ -21,8 +21,10 @@
 #define D9_CHUNK_BYTES 4096u
 #define D9_N_PROCS 4096u
 #define D9_N_THREADS (1u << D9_SLOT_BITS)
-#define D9_N_WAKERS 1024u
-#define D9_N_SITES 4096u
+#define D9_WAKERS_BITS 10
+#define D9_N_WAKERS (1u << D9_WAKERS_BITS)
+#define D9_SITES_BITS 12
+#define D9_N_SITES (1u << D9_SITES_BITS)
 #define D9_N_MODULES 2048u
 #define D9_N_TYPES 64u
 #define D9_N_CALLS 32u /* hooks a thread can count */
@@ -199,7 +201,7 @@ struct d9_thread {
 	struct d9_in_call call;
 	struct d9_in_poll poll;
 	struct d9_held held[D9_N_HELD];
-	d9_u32 call_owner; /* of `call`: tid found in the lock's owner word, 0 if none */
+	d9_u32 call_owner; /* of a `call` with an object: tid found in the lock's owner word, 0 if none */
 	d9_u32 drops_told; /* low half of `drops` that a drainer has written as gaps */
 };
 _Static_assert(sizeof(struct d9_thread) == 256, "thread slot");

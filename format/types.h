@@ -17,6 +17,11 @@ typedef __UINT64_TYPE__ d9_u64;
 typedef __INT32_TYPE__ d9_i32;
 typedef __INT64_TYPE__ d9_i64;
 
+/* For what hooks read: no look into the global offset table, wherever the extern declaration stands. */
+#define D9_HIDDEN __attribute__((visibility("hidden")))
+/* Not on the way of a usual call: kept out of its code. */
+#define D9_COLD __attribute__((cold))
+
 #define D9_NOT_KNOWN (~0ull) /* a u64 value that was not measured: shown as null, never as 0 */
 
 /*

@@ -7,7 +7,7 @@
 		D9_BEGIN(name, 0, fd);               \
 		D9_IDLE_POINT();                     \
 		if (d9_c.site && (wake))             \
-			d9_waker_mark(wake);         \
+			d9_waker_mark(&d9_c, wake);  \
 		int d9_r = d9_real.name args;        \
 		D9_END(name, D9_RESULT(d9_r), wake); \
 		return d9_r;                         \

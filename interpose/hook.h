@@ -10,15 +10,18 @@
 #include <linux/seccomp.h>
 
 #define D9_BIT(name) (1ull << D9_FAM_##name)
-#define D9_BEGIN(name, object, fd)                                                                \
-	struct d9_call d9_c;                                                                      \
-	d9_call_begin(&d9_c, D9_HK_##name, D9_BIT(name), object, fd, __builtin_return_address(0), \
-		      __builtin_frame_address(0))
+/* With another caller than one's own. */
+#define D9_BEGIN_FOR(name, object, fd, ra, fp) \
+	struct d9_call d9_c;                   \
+	struct d9_in_call d9_outer;            \
+	d9_call_begin(&d9_c, &d9_outer, D9_HK_##name, D9_BIT(name), object, fd, ra, fp)
+#define D9_BEGIN(name, object, fd) \
+	D9_BEGIN_FOR(name, object, fd, __builtin_return_address(0), __builtin_frame_address(0))
 #define D9_END(name, result, wake) \
 	d9_call_end(&d9_c, D9_HK_##name, D9_BIT(name), D9_FLG_##name, result, wake, __builtin_frame_address(0))
 
 /* What a call returned, as an event carries it: -errno on failure, cut to 31 bits (a byte count may be larger). */
-#define D9_RESULT(r) ((r) == -1 ? -errno : (r) > 0x7fffffff ? 0x7fffffff : (d9_i32)(r))
+#define D9_RESULT(r) (__builtin_expect((r) == -1, 0) ? -errno : (r) > 0x7fffffff ? 0x7fffffff : (d9_i32)(r))
 
 /* A call on a descriptor, whole. */
 #define D9_WRAP_FD(ret, name, params, args, fd)   \

@@ -72,7 +72,8 @@ struct d9_real d9_real = {
 #undef D9_HOOK_OLD
 #undef D9_PRIMITIVE
 };
-void *d9_real_syscall = boot_syscall;
+void *d9_real_syscall = boot_syscall, *d9_real_mutex_lock = boot_pthread_mutex_lock,
+     *d9_real_mutex_trylock = boot_pthread_mutex_trylock, *d9_real_mutex_unlock = boot_pthread_mutex_unlock;
 
 struct row {
 	const char *symbol, *version;
@@ -188,7 +189,11 @@ static void resolve(struct search *ret)
 				 __ATOMIC_RELEASE);
 	for (size_t i = 0; i < N_SHIM_ROWS; i++)
 		*(void **)((char *)&shim_real + shim_rows[i].slot) = s.shim_found[i];
-	__atomic_store_n(&d9_real_syscall, *(void **)&d9_real.syscall, __ATOMIC_RELEASE);
+#define FOR_STUB(pointer, name) __atomic_store_n(&pointer, *(void **)&d9_real.name, __ATOMIC_RELEASE)
+	FOR_STUB(d9_real_syscall, syscall);
+	FOR_STUB(d9_real_mutex_lock, pthread_mutex_lock);
+	FOR_STUB(d9_real_mutex_trylock, pthread_mutex_trylock);
+	FOR_STUB(d9_real_mutex_unlock, pthread_mutex_unlock);
 	ret->second = s.second;
 }
 

@@ -75,8 +75,9 @@ struct d9_real {
 #undef D9_HOOK_OLD
 #undef D9_PRIMITIVE
 };
-extern struct d9_real d9_real;
-extern void *d9_real_syscall; /* the same as d9_real.syscall, for the assembly stub */
+extern D9_HIDDEN struct d9_real d9_real;
+/* The same as in d9_real, for the assembly stubs. */
+extern D9_HIDDEN void *d9_real_syscall, *d9_real_mutex_lock, *d9_real_mutex_trylock, *d9_real_mutex_unlock;
 
 /* Resolves every pointer.  Idempotent; racing threads store the same values.  Reads the loader's list, allocates nothing. */
 void d9_real_resolve(void);

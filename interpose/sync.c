@@ -17,9 +17,14 @@
 
 /*
  * syscall() is variadic and hot (the JVM asks gettid 10,000 times in two seconds), so everything but futex, seccomp,
- * prctl and changes of identity jumps on with its registers and stack as they are.  The slow function takes seven longs: the first six where the
- * caller put them, the seventh where a seventh variadic argument lies.
+ * prctl and changes of identity jumps on with its registers and stack as they are; so does a futex wake of what nobody waited
+ * for, since each frame more is a return more that the CPU guesses wrong after a system call.  The slow function takes seven
+ * longs: the first six where the caller put them, the seventh where a seventh variadic argument lies.
  */
+#define RIGHTS_FIRST 105
+#define RIGHTS_BITS 0x10000000205b03ull /* from there on: what changes_rights names, and prctl */
+#define FUTEX_WAITS 0xa01               /* a bit for each command that waits */
+#define FUTEX_LOCKS 0x2040              /* for a lock with priority inheritance */
 __asm__(".text\n"
 	".globl syscall\n"
 	".type syscall, @function\n"
@@ -28,42 +33,67 @@ __asm__(".text\n"
 	"	.cfi_startproc\n"
 	"	endbr64\n"
 	"	cmpq $202, %rdi\n" /* SYS_futex */
+	"	je 2f\n"
+	"	leaq -105(%rdi), %r11\n" /* RIGHTS_FIRST */
+	"	cmpq $52, %r11\n"
+	"	ja 1f\n"
+	"	movabsq $0x10000000205b03, %r10\n" /* RIGHTS_BITS */
+	"	btq %r11, %r10\n"
+	"	jc d9_syscall_slow\n"
+	"1:	cmpq $317, %rdi\n" /* SYS_seccomp */
 	"	je d9_syscall_slow\n"
-	"	cmpq $317, %rdi\n" /* SYS_seccomp */
-	"	je d9_syscall_slow\n"
-	"	cmpq $157, %rdi\n" /* SYS_prctl */
-	"	je d9_syscall_slow\n"
-	"	leaq -105(%rdi), %r11\n" /* SYS_setuid to SYS_capset: changes of identity, and what lies between */
-	"	cmpq $21, %r11\n"
-	"	jbe d9_syscall_slow\n"
-	"	movq d9_real_syscall(%rip), %r11\n"
-	"	jmp *%r11\n"
+	"	jmpq *d9_real_syscall(%rip)\n"
+	"2:	movl %edx, %r11d\n"
+	"	andl $-385, %r11d\n" /* FUTEX_CMD_MASK */
+	"	cmpl $13, %r11d\n"
+	"	ja d9_syscall_slow\n"
+	"	movl $0xa01, %r10d\n" /* FUTEX_WAITS */
+	"	btl %r11d, %r10d\n"
+	"	jc d9_futex_waits\n"
+	"	movl $0x2040, %r10d\n" /* FUTEX_LOCKS */
+	"	btl %r11d, %r10d\n"
+	"	jc d9_syscall_slow\n"
+	"	imull $0x9e3779b1, %esi, %r11d\n" /* D9_WAITED_BIT */
+	"	shrl $26, %r11d\n"
+	"	movq d9_shim+8(%rip), %r10\n" /* waited */
+	"	btq %r11, %r10\n"
+	"	jc d9_syscall_slow\n"
+	"	jmpq *d9_real_syscall(%rip)\n"
 	"	.cfi_endproc\n"
 	"	.size syscall, .-syscall\n");
-_Static_assert(SYS_futex == 202 && SYS_seccomp == 317 && SYS_prctl == 157 && SYS_setuid == 105 && SYS_capset == 126,
+#define RIGHT(name) (1ull << (SYS_##name - RIGHTS_FIRST))
+_Static_assert(SYS_futex == 202 && SYS_seccomp == 317 &&
+		       RIGHTS_BITS ==
+			       (RIGHT(setuid) | RIGHT(setgid) | RIGHT(setreuid) | RIGHT(setregid) | RIGHT(setgroups) |
+				RIGHT(setresuid) | RIGHT(setresgid) | RIGHT(capset) | RIGHT(prctl)),
 	       "the numbers in the stub");
-_Static_assert(offsetof(struct d9_real, syscall) < sizeof(struct d9_real), "the stub calls through d9_real_syscall");
+_Static_assert(FUTEX_WAITS == (1 << FUTEX_WAIT | 1 << FUTEX_WAIT_BITSET | 1 << FUTEX_WAIT_REQUEUE_PI) &&
+		       FUTEX_LOCKS == (1 << FUTEX_LOCK_PI | 1 << FUTEX_LOCK_PI2) && FUTEX_LOCK_PI2 == 13 &&
+		       FUTEX_CMD_MASK == -385,
+	       "the futex commands in the stub");
+_Static_assert(offsetof(struct d9_shim, mask) == 0 && offsetof(struct d9_shim, waited) == 8,
+	       "the offsets in the stubs");
 
 long d9_syscall_slow(long n, long a, long b, long c, long d, long e, long f);
+long d9_futex_waits(long n, long a, long b, long c, long d, long e, long f);
 
-static long futex_wait(long n, long a, long b, long c, long d, long e, long f, const void *ra, const void *fp)
+__attribute__((used)) long d9_futex_waits(long n, long a, long b, long c, long d, long e, long f)
 {
-	struct d9_call d9_c;
-	d9_call_begin(&d9_c, D9_HK_futex_wait, D9_BIT(futex_wait), (d9_u64)a, -1, ra, fp);
+	D9_BEGIN(futex_wait, (d9_u64)a, -1);
 	if (d9_c.site)
-		d9_waker_mark((d9_u64)a);
+		d9_waker_mark(&d9_c, (d9_u64)a);
 	long r = d9_real.syscall(n, a, b, c, d, e, f);
-	d9_call_end(&d9_c, D9_HK_futex_wait, D9_BIT(futex_wait), D9_FLG_futex_wait, D9_RESULT(r), (d9_u64)a, fp);
+	D9_END(futex_wait, D9_RESULT(r), (d9_u64)a);
 	return r;
 }
 
 /* The futex word of a priority-inheriting lock holds its owner's tid. */
-static long futex_lock_pi(long n, long a, long b, long c, long d, long e, long f, const void *ra, const void *fp)
+static __attribute__((noinline)) long futex_lock_pi(long n, long a, long b, long c, long d, long e, long f,
+						    const void *ra, const void *fp)
 {
-	struct d9_call d9_c;
-	d9_call_begin(&d9_c, D9_HK_futex_lock_pi, D9_BIT(futex_lock_pi), (d9_u64)a, -1, ra, fp);
+	D9_BEGIN_FOR(futex_lock_pi, (d9_u64)a, -1, ra, fp);
 	if (d9_c.site)
-		d9_waker_mark((d9_u64)a);
+		d9_waker_mark(&d9_c, (d9_u64)a);
 	long r = d9_real.syscall(n, a, b, c, d, e, f);
 	d9_call_end(&d9_c, D9_HK_futex_lock_pi, D9_BIT(futex_lock_pi), D9_FLG_futex_lock_pi, D9_RESULT(r), (d9_u64)a,
 		    fp);
@@ -72,18 +102,11 @@ static long futex_lock_pi(long n, long a, long b, long c, long d, long e, long f
 
 static long futex(long n, long a, long b, long c, long d, long e, long f, const void *ra, const void *fp)
 {
-	switch (b & FUTEX_CMD_MASK) {
-	case FUTEX_WAIT:
-	case FUTEX_WAIT_BITSET:
-	case FUTEX_WAIT_REQUEUE_PI:
-		return futex_wait(n, a, b, c, d, e, f, ra, fp);
-	case FUTEX_LOCK_PI:
-	case FUTEX_LOCK_PI2:
+	int command = (int)b & FUTEX_CMD_MASK;
+	if (command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2)
 		return futex_lock_pi(n, a, b, c, d, e, f, ra, fp);
-	default: /* a wake of some kind */
-		d9_waker_note((d9_u64)a);
-		return d9_real.syscall(n, a, b, c, d, e, f);
-	}
+	d9_waker_note((d9_u64)a); /* a wake of some kind */
+	return d9_real.syscall(n, a, b, c, d, e, f);
 }
 
 /* By system call they are the calling thread's alone: see capset. */
@@ -138,7 +161,7 @@ __attribute__((used)) long d9_syscall_slow(long n, long a, long b, long c, long 
 		D9_BEGIN(id, (d9_u64)c, -1);                       \
 		D9_IDLE_POINT();                                   \
 		if (d9_c.site)                                     \
-			d9_waker_mark((d9_u64)c);                  \
+			d9_waker_mark(&d9_c, (d9_u64)c);           \
 		d9_waker_note((d9_u64)m); /* the wait unlocks m */ \
 		int d9_r = d9_real.id args;                        \
 		D9_END(id, PTHREAD_RESULT(d9_r), (d9_u64)c);       \
@@ -188,36 +211,90 @@ static inline bool took_at_once(pthread_mutex_t *m, int *ret)
 	return *ret == 0 || *ret == EOWNERDEAD;
 }
 
+static inline __attribute__((always_inline)) void mutex_waits(struct d9_call *c, pthread_mutex_t *m)
+{
+	if (!c->site)
+		return;
+	d9_waker_mark(c, (d9_u64)m);
+	d9_call_owner(c, owner_of(m));
+}
+#define MUTEX_WAIT(name, args)                         \
+	D9_BEGIN(name, (d9_u64)m, -1);                 \
+	mutex_waits(&d9_c, m);                         \
+	int d9_r = d9_real.name args;                  \
+	D9_END(name, PTHREAD_RESULT(d9_r), (d9_u64)m); \
+	return d9_r
+
 #define MUTEX_LOCK(name, params, args)                               \
 	int name params;                                             \
 	D9_EXPORT int name params                                    \
 	{                                                            \
-		int d9_r;                                            \
+		int d9_first;                                        \
 		if (!(d9_load_relaxed(d9_shim.mask) & D9_BIT(name))) \
 			return d9_real.name args;                    \
-		if (__builtin_expect(took_at_once(m, &d9_r), 1))     \
-			return d9_r;                                 \
-		D9_BEGIN(name, (d9_u64)m, -1);                       \
-		if (d9_c.site) {                                     \
-			d9_waker_mark((d9_u64)m);                    \
-			d9_call_owner(&d9_c, owner_of(m));           \
-		}                                                    \
-		d9_r = d9_real.name args;                            \
-		D9_END(name, PTHREAD_RESULT(d9_r), (d9_u64)m);       \
-		return d9_r;                                         \
+		if (__builtin_expect(took_at_once(m, &d9_first), 1)) \
+			return d9_first;                             \
+		MUTEX_WAIT(name, args);                              \
 	}
-MUTEX_LOCK(pthread_mutex_lock, (pthread_mutex_t * m), (m))
 MUTEX_LOCK(pthread_mutex_timedlock, (pthread_mutex_t *restrict m, const struct timespec *restrict t), (m, t))
 MUTEX_LOCK(pthread_mutex_clocklock, (pthread_mutex_t *restrict m, clockid_t id, const struct timespec *restrict t),
 	   (m, id, t))
 
-D9_EXPORT int pthread_mutex_trylock(pthread_mutex_t *m) { return d9_real.pthread_mutex_trylock(m); }
-
-D9_EXPORT int pthread_mutex_unlock(pthread_mutex_t *m)
+/*
+ * lock and unlock are the two that programs call most and that do least, so they are assembly: the same as above without a frame, and
+ * what is not usual jumps to a function that finds everything as the program left it.
+ */
+#define MUTEX_BIT 0x20
+__asm__(".text\n"
+	".globl pthread_mutex_lock\n"
+	".type pthread_mutex_lock, @function\n"
+	".p2align 4\n"
+	"pthread_mutex_lock:\n"
+	"	.cfi_startproc\n"
+	"	endbr64\n"
+	"	movq d9_shim(%rip), %rax\n" /* mask */
+	"	testb $0x20, (%rax)\n"      /* MUTEX_BIT */
+	"	je 1f\n"
+	"	pushq %rdi\n"
+	"	.cfi_adjust_cfa_offset 8\n"
+	"	callq *d9_real_mutex_trylock(%rip)\n"
+	"	popq %rdi\n"
+	"	.cfi_adjust_cfa_offset -8\n"
+	"	testl %eax, %eax\n"
+	"	jne 2f\n"
+	"	ret\n"
+	"1:	jmpq *d9_real_mutex_lock(%rip)\n"
+	"2:	cmpl $130, %eax\n" /* EOWNERDEAD: it has it */
+	"	jne d9_mutex_lock_waits\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	"	.size pthread_mutex_lock, .-pthread_mutex_lock\n");
+__asm__(".text\n"
+	".globl pthread_mutex_unlock\n"
+	".type pthread_mutex_unlock, @function\n"
+	".p2align 4\n"
+	"pthread_mutex_unlock:\n"
+	"	.cfi_startproc\n"
+	"	endbr64\n"
+	"	imull $0x9e3779b1, %edi, %eax\n" /* D9_WAITED_BIT */
+	"	shrl $26, %eax\n"
+	"	movq d9_shim+8(%rip), %rcx\n" /* waited */
+	"	btq %rax, %rcx\n"
+	"	jc d9_mutex_unlock_looks\n"
+	"	jmpq *d9_real_mutex_unlock(%rip)\n"
+	"	.cfi_endproc\n"
+	"	.size pthread_mutex_unlock, .-pthread_mutex_unlock\n");
+_Static_assert(MUTEX_BIT == D9_BIT(pthread_mutex_lock) && EOWNERDEAD == 130 && D9_WAITED_BIT(1) == 0x9e3779b1u >> 26,
+	       "the numbers in the stubs");
+int d9_mutex_lock_waits(pthread_mutex_t *m), d9_mutex_unlock_looks(pthread_mutex_t *m);
+__attribute__((used)) int d9_mutex_lock_waits(pthread_mutex_t *m) { MUTEX_WAIT(pthread_mutex_lock, (m)); }
+__attribute__((used)) int d9_mutex_unlock_looks(pthread_mutex_t *m)
 {
-	d9_waker_note((d9_u64)m);
+	d9_waker_look((d9_u64)m);
 	return d9_real.pthread_mutex_unlock(m);
 }
+
+D9_EXPORT int pthread_mutex_trylock(pthread_mutex_t *m) { return d9_real.pthread_mutex_trylock(m); }
 
 /* ---- semaphores: the lock of Python's threading ------------------------------------------------------ */
 
@@ -236,7 +313,7 @@ D9_EXPORT int pthread_mutex_unlock(pthread_mutex_t *m)
 		D9_BEGIN(name, (d9_u64)s, -1);                       \
 		D9_IDLE_POINT();                                     \
 		if (d9_c.site)                                       \
-			d9_waker_mark((d9_u64)s);                    \
+			d9_waker_mark(&d9_c, (d9_u64)s);             \
 		int d9_r = d9_real.name args;                        \
 		D9_END(name, D9_RESULT(d9_r), (d9_u64)s);            \
 		if (d9_r == 0)                                       \

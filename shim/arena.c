@@ -100,6 +100,7 @@ static bool enter_process(void)
 	p->flags = pr->nosys ? D9_PROC_SECCOMP : 0;
 	d9_store_release(&p->state, D9_PROC_LIVE);
 	pr->proc = d9_shim.last_proc = i;
+	d9_store_relaxed(&d9_shim.wake_proc, (d9_u64)(i & 0xffff) << 48);
 	d9_store_release(&pr->alive, D9_INSIDE);
 	return true;
 }

@@ -11,6 +11,7 @@
  * proc.state       owner, drainer      drainer         release LIVE after the entry is filled
  * header.mask      d9 ctl              every hook      relaxed: an event a little late is dropped or kept by its own times
  * header.*_next    members             drainer         added to before the entry is filled; `state`/`ready` tells when
+ * shim.waited      who waits          who wakes       relaxed: a wake beside the first wait for its object may name no waker
  * slot.call        its thread          drainer, d9     site last on entry, first on exit; a sampler reads it twice
  *
  * call               a thread   its signal handler   vfork child      forked child
@@ -70,24 +71,28 @@ struct d9_abi_frames {
 };
 
 struct d9_shim {
-	struct d9_view v;   /* v.h == NULL: dormant, nothing is mapped */
+	/* what every hook reads; the assembly in interpose/sync.c knows where the first two are */
 	const d9_u64 *mask; /* the control word, or a zero */
+	d9_u64 waited;      /* a bit for each object ever waited for, many objects to a bit; never cleared */
+	d9_u64 wake_proc;   /* process entry << 48: of the parent, until a forked child's first event */
+	d9_u64 io_min, stack_min, long_gap,
+		long_span; /* raw clock units; long_span: the smaller of the two before it */
+	d9_u64 writer_due; /* raw clock: when an event wait should see whether somebody drains */
+	struct d9_view v;  /* v.h == NULL: dormant, nothing is mapped */
 	struct d9_private *priv;
-	struct d9_cell *cells;              /* by slot index */
-	struct d9_abi_frames *frames;       /* by slot index; wiped on fork */
-	d9_u64 io_min, stack_min, long_gap; /* raw clock units */
-	d9_u32 stacks;                      /* enum d9_stacks */
-	d9_u32 last_proc;                   /* process entry of this image: what a forked child finds as its parent's */
-	d9_u64 main_stack_hi;               /* above every frame of the main thread */
-	bool populate;                      /* MADV_POPULATE_WRITE works here */
-	bool anonymous;                     /* no file behind the arena: nobody outside can drain it */
-	d9_u32 tid_offset;                  /* where glibc keeps a thread's id in its descriptor; 0 = not known */
-	bool forked;                        /* this process or one it was forked from has called fork */
-	char arena_path[96];                /* this process's own word for the file, never the header's */
-	d9_u64 writer_due;                  /* raw clock: when an event wait should see whether somebody drains */
+	struct d9_cell *cells;        /* by slot index */
+	struct d9_abi_frames *frames; /* by slot index; wiped on fork */
+	d9_u32 stacks;                /* enum d9_stacks */
+	d9_u32 last_proc;             /* process entry of this image: what a forked child finds as its parent's */
+	d9_u64 main_stack_hi;         /* above every frame of the main thread */
+	bool populate;                /* MADV_POPULATE_WRITE works here */
+	bool anonymous;               /* no file behind the arena: nobody outside can drain it */
+	d9_u32 tid_offset;            /* where glibc keeps a thread's id in its descriptor; 0 = not known */
+	bool forked;                  /* this process or one it was forked from has called fork */
+	char arena_path[96];          /* this process's own word for the file, never the header's */
 };
-extern struct d9_shim d9_shim;
-extern __thread struct d9_cell *d9_me __attribute__((tls_model("initial-exec")));
+extern D9_HIDDEN struct d9_shim d9_shim __attribute__((aligned(64)));
+extern D9_HIDDEN __thread struct d9_cell *d9_me __attribute__((tls_model("initial-exec")));
 
 /*
  * Maps an arena for this family with what `c` allows, in /dev/shm, else D9_DIR, else anonymous memory, and
@@ -98,13 +103,13 @@ int d9_arena_open(const struct d9_config *c, const char *name, int argc, char **
 /* Learns to know a thread's id without asking the kernel: once, in a thread that may ask. */
 void d9_find_tid(void);
 /* This thread's cell, made if need be; NULL: this event cannot be recorded, and that is counted. */
-struct d9_cell *d9_enter_thread(void);
+D9_COLD struct d9_cell *d9_enter_thread(void);
 /* New chunk for a thread whose chunk has no room for `len` bytes.  False: none to be had (counted by the caller). */
 bool d9_claim_chunk(struct d9_cell *me);
 /* A chunk for the stacks of sites: never drained, never freed.  Its index + 1, or 0. */
 d9_u32 d9_pin_chunk(struct d9_cell *me);
 /* Counts one event that could not be recorded. */
-void d9_count_drop(struct d9_cell *me);
+D9_COLD void d9_count_drop(struct d9_cell *me);
 
 /* Makes the pages of [p, p + n) present, so that touching them cannot be SIGBUS.  False: the file system is full. */
 bool d9_back(const void *p, d9_u64 n);

@@ -43,6 +43,15 @@ static inline bool d9_local_cas64(d9_u64 *p, d9_u64 old, d9_u64 v)
 	return __atomic_compare_exchange_n(p, &old, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 #endif
 }
+/* The same where nobody asks whether it was done. */
+static inline void d9_local_move64(d9_u64 *p, d9_u64 old, d9_u64 v)
+{
+#if defined(__x86_64__) && !defined(D9_PORTABLE_ATOMICS)
+	__asm__ volatile("cmpxchgq %2,%0" : "+m"(*p), "+a"(old) : "r"(v) : "memory", "cc");
+#else
+	(void)__atomic_compare_exchange_n(p, &old, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+#endif
+}
 
 /* *p += v, same guarantee: one instruction, so a handler loses nothing of it. */
 static inline void d9_local_add64(d9_u64 *p, d9_u64 v)

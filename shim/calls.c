@@ -43,8 +43,9 @@ static void site_take_stack(struct d9_cell *me, struct d9_site *s, const void *f
 		d9_stack_write(&plan, to);
 }
 
-d9_u32 d9_site_new(struct d9_cell *me, d9_u32 hook, const void *ra, const void *fp, d9_u32 depth)
+d9_u32 d9_site_new(struct d9_cell *me, d9_u32 hook, const void *ra, const void *fp)
 {
+	d9_u32 depth = d9_stack_depth(me, fp);
 	if (!depth && d9_stack_known(me, (d9_u64)fp))
 		depth = d9_stack_depth(me, fp);
 	d9_u32 start = d9_site_hash((d9_u64)ra, hook, depth);
@@ -68,6 +69,36 @@ d9_u32 d9_site_new(struct d9_cell *me, d9_u32 hook, const void *ra, const void *
 	}
 	d9_add_relaxed(&d9_shim.v.h->sites_lost, 1);
 	return hook; /* the hook is known, the place is not */
+}
+
+/*
+ * A frame that lies above the call's on the same stack proves it stale; so does, for a deeper one, another return address where that
+ * of the call was: what is waited in is still on the stack.
+ */
+static bool stale(const struct d9_cell *me, const struct d9_in_call *s, const void *fp)
+{
+	const d9_u64 sp = s->sp, near = 8u << 20;
+	d9_u32 site = s->site - D9_SITE_FIRST;
+	if ((d9_u64)fp >= sp)
+		return (d9_u64)fp - sp < near;
+	if (sp < me->stack_lo || sp + 16 > me->stack_hi || site >= D9_N_SITES)
+		return false;
+	return ((const d9_u64 *)sp)[1] != d9_shim.v.sites[site].ra;
+}
+
+d9_u32 d9_in_call_leave(const struct d9_cell *me, struct d9_in_call *s, const void *fp, struct d9_in_call *to)
+{
+	*to = *s;
+	d9_u32 site = stale(me, to, fp) ? 0 : to->site;
+	d9_store_relaxed(&s->site, 0);
+	d9_compiler_barrier();
+	return site;
+}
+
+void d9_in_call_back(struct d9_in_call *s, d9_u32 site, const struct d9_in_call *outer)
+{
+	d9_compiler_barrier();
+	d9_in_call_fill(s, site, outer->fd, outer->t0, outer->object, (const void *)outer->sp);
 }
 
 /* ---- records ------------------------------------------------------------------------------------- */
@@ -99,6 +130,9 @@ static bool record_span_with_stack(struct d9_cell *me, const struct d9_call *c, 
 	if (plan.kind == D9_TAIL_NONE)
 		return false;
 	d9_u32 len = (d9_u32)sizeof(struct d9_ev_span) + plan.bytes;
+	/* Where no chunk is to be had (under a system call filter: none with a page), a span without its stack may still fit. */
+	if ((-(d9_u64)me->cursor & (D9_CHUNK_BYTES - 1)) < len && !d9_claim_chunk(me))
+		return false;
 	struct d9_ev_span *e = (struct d9_ev_span *)d9_record_begin(me, len, D9_EV_span);
 	if (!e)
 		return true; /* dropped, and counted */
@@ -152,35 +186,68 @@ static bool open_counts(struct d9_cell *me)
 	return true;
 }
 
-void d9_count_call(struct d9_cell *me, d9_u32 hook, d9_u64 dur, bool failed)
+static void count(struct d9_call_count *n, d9_u64 dur, bool failed)
 {
-	if (__builtin_expect(!me->calls, 0) && !open_counts(me)) {
-		d9_add_relaxed(&d9_shim.v.h->uncounted, 1);
-		return;
-	}
+	d9_local_add64(&n->count, 1);
+	d9_local_add64(&n->total_tsc, dur);
+	if (failed)
+		d9_local_add32(&n->errors, 1);
+	if (__builtin_expect(dur > n->max_tsc, 0))
+		n->max_tsc = dur < ~0u ? (d9_u32)dur : ~0u;
+}
+
+/* The thread's counter of `hook`, taken if need be; NULL: none is left. */
+static struct d9_call_count *find_counter(struct d9_cell *me, d9_u32 hook)
+{
+	if (!me->calls && !open_counts(me))
+		return NULL;
 	for (d9_u32 k = 0; k < D9_N_CALLS; k++) {
 		struct d9_call_count *n = &me->calls->of[(hook + k) % D9_N_CALLS];
-		if (n->hook != hook) {
-			if (d9_local_claim32(&n->hook, hook) && n->hook != hook)
-				continue;
-		}
-		d9_local_add64(&n->count, 1);
-		d9_local_add64(&n->total_tsc, dur);
-		if (failed)
-			d9_local_add32(&n->errors, 1);
-		if (dur > n->max_tsc)
-			n->max_tsc = dur < ~0u ? (d9_u32)dur : ~0u;
-		return;
+		if (n->hook == hook || !d9_local_claim32(&n->hook, hook) || n->hook == hook)
+			return n;
 	}
-	d9_add_relaxed(&d9_shim.v.h->uncounted, 1);
+	return NULL;
+}
+
+D9_COLD __attribute__((noinline)) static void count_first(struct d9_cell *me, d9_u32 hook, d9_u64 dur, bool failed)
+{
+	struct d9_call_count *n = find_counter(me, hook);
+	if (n)
+		count(n, dur, failed);
+	else
+		d9_add_relaxed(&d9_shim.v.h->uncounted, 1);
+}
+
+void d9_count_call(struct d9_cell *me, d9_u32 hook, d9_u64 dur, bool failed)
+{
+	if (__builtin_expect(me->calls && me->calls->of[hook % D9_N_CALLS].hook == hook, 1))
+		count(&me->calls->of[hook % D9_N_CALLS], dur, failed);
+	else
+		count_first(me, hook, dur, failed);
 }
 
 /* ---- wakers and holders ---------------------------------------------------------------------------- */
 
-void d9_waker_store(struct d9_waker *w)
+void d9_waker_claim(struct d9_waker *w, d9_u64 key)
 {
+	d9_u64 bit = 1ull << D9_WAITED_BIT(key);
+	if (!(d9_load_relaxed(&d9_shim.waited) & bit))
+		__atomic_fetch_or(&d9_shim.waited, bit, __ATOMIC_RELAXED);
+	d9_store_release(&w->object, key); /* after the bit: who finds the key may rely on it */
+}
+
+void d9_waker_look(d9_u64 object)
+{
+	if (!d9_load_relaxed(d9_shim.mask))
+		return;
+	struct d9_waker *w = d9_waker_of(d9_wake_key(object));
+	if (d9_load_relaxed(&w->object) != d9_wake_key(object))
+		return;
 	struct d9_cell *me = d9_me;
 	if ((!me || !me->slot) && !(me = d9_enter_thread()))
+		return;
+	/* Again: in a child that had just been forked the key was its parent's until here, and so was the waiter. */
+	if (d9_load_relaxed(&w->object) != d9_wake_key(object))
 		return;
 	d9_store_release(&w->t, 0);
 	d9_store_release(&w->thread, me->thread);

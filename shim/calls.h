@@ -20,43 +20,43 @@
 
 struct d9_call {
 	d9_u64 t0, object;
-	d9_u32 site; /* 0: this call is not recorded */
+	const struct d9_waker *waker; /* where the object is marked; for a call that is marked */
+	d9_u32 site;                  /* 0: this call is not recorded */
 	d9_i32 fd;
 	d9_u32 owner, outer_site;
-	struct d9_in_call outer; /* what the thread was in before: a handler may wait inside a wait */
+	struct d9_in_call *outer; /* what the thread was in before, if outer_site: a handler may wait inside a wait */
 };
 
 /* Number of the call place (hook, ra, depth of fp); interned at its first call, with its stack.  Never 0. */
-d9_u32 d9_site_new(struct d9_cell *me, d9_u32 hook, const void *ra, const void *fp, d9_u32 depth);
+D9_COLD d9_u32 d9_site_new(struct d9_cell *me, d9_u32 hook, const void *ra, const void *fp);
 
 static inline d9_u32 d9_site_hash(d9_u64 ra, d9_u32 hook, d9_u32 depth)
 {
-	return (d9_u32)((ra ^ (ra >> 13) ^ hook * 0x9e3779b1u ^ depth * 0x85ebca6bu)) & (D9_N_SITES - 1);
+	return ((d9_u32)ra * 0x9e3779b1u + depth * 0x85ebca6bu + hook * 0xc2b2ae35u) >> (32 - D9_SITES_BITS);
 }
 static inline d9_u32 d9_stack_depth(const struct d9_cell *me, const void *fp)
 {
 	d9_u64 d = me->stack_hi - (d9_u64)fp;
-	return d < (1u << 30) ? (d9_u32)d : 0;
+	return __builtin_expect(d < (1u << 30), 1) ? (d9_u32)d : 0;
 }
-static inline d9_u32 d9_site(struct d9_cell *me, d9_u32 hook, const void *ra, const void *fp)
+/* The call place's number if it is known and the first of its hash; else 0: ask d9_site_new. */
+static inline __attribute__((always_inline)) d9_u32 d9_site_known(const struct d9_cell *me, d9_u32 hook, const void *ra,
+								  const void *fp)
 {
 	d9_u32 depth = d9_stack_depth(me, fp), i = d9_site_hash((d9_u64)ra, hook, depth);
 	const struct d9_site *s = &d9_shim.v.sites[i];
-	if (__builtin_expect(s->ra == (d9_u64)ra && s->depth == depth && s->key == (hook | 1u << 31) &&
-				     d9_load_acquire(&s->ready),
-			     1))
-		return D9_SITE_FIRST + i;
-	return d9_site_new(me, hook, ra, fp, depth);
+	bool same =
+		s->ra == (d9_u64)ra && s->depth == depth && s->key == (hook | 1u << 31) && d9_load_acquire(&s->ready);
+	return __builtin_expect(same, 1) ? D9_SITE_FIRST + i : 0;
 }
 
 /* The thread computed for longer than a millisecond: its CPU clock goes on record. */
-void d9_record_cpu(struct d9_cell *me, d9_u64 t);
+D9_COLD void d9_record_cpu(struct d9_cell *me, d9_u64 t);
 
-static inline void d9_in_call_set(struct d9_in_call *s, d9_u32 site, d9_i32 fd, d9_u64 t0, d9_u64 object,
-				  const void *fp)
+/* s->site is 0: whoever samples it looks away until it is set. */
+static inline void d9_in_call_fill(struct d9_in_call *s, d9_u32 site, d9_i32 fd, d9_u64 t0, d9_u64 object,
+				   const void *fp)
 {
-	d9_store_relaxed(&s->site, 0);
-	d9_compiler_barrier();
 	s->fd = fd;
 	s->t0 = t0;
 	s->object = object;
@@ -65,46 +65,48 @@ static inline void d9_in_call_set(struct d9_in_call *s, d9_u32 site, d9_i32 fd, 
 }
 
 /*
- * A siglongjmp out of a wait leaves its mark behind.  A frame that lies above it on the same stack proves it stale; so does,
- * for a deeper one, another return address where that of the wait was: what is waited in is still on the stack.
+ * The thread is in another call already: keeps it in `to` and clears s.  0 if it is none any more, for a siglongjmp out of a wait leaves
+ * its mark behind; else its site.
  */
-static inline bool d9_in_call_stale(const struct d9_cell *me, const struct d9_in_call *s, const void *fp)
-{
-	const d9_u64 sp = s->sp, near = 8u << 20;
-	d9_u32 site = s->site - D9_SITE_FIRST;
-	if ((d9_u64)fp >= sp)
-		return (d9_u64)fp - sp < near;
-	if (sp < me->stack_lo || sp + 16 > me->stack_hi || site >= D9_N_SITES)
-		return false;
-	return ((const d9_u64 *)sp)[1] != d9_shim.v.sites[site].ra;
-}
+D9_COLD d9_u32 d9_in_call_leave(const struct d9_cell *me, struct d9_in_call *s, const void *fp, struct d9_in_call *to);
+/* The call lay within another, which the thread is in again. */
+D9_COLD void d9_in_call_back(struct d9_in_call *s, d9_u32 site, const struct d9_in_call *outer);
 
-/* bit: the family's bit of the control word.  Sets c->site to 0 if this call is not to be recorded. */
-static inline __attribute__((always_inline)) void
-d9_call_begin(struct d9_call *c, d9_u32 hook, d9_u64 bit, d9_u64 object, d9_i32 fd, const void *ra, const void *fp)
+/*
+ * bit: the family's bit of the control word.  Sets c->site to 0 if this call is not to be recorded.  The clock is read first: what
+ * follows runs while the counter is being read.  outer: room for what the thread was in before, apart from *c so that *c itself may live
+ * in registers.
+ */
+static inline __attribute__((always_inline)) void d9_call_begin(struct d9_call *c, struct d9_in_call *outer,
+								d9_u32 hook, d9_u64 bit, d9_u64 object, d9_i32 fd,
+								const void *ra, const void *fp)
 {
 	c->site = 0;
+	c->outer = outer;
 	if (__builtin_expect(!(d9_load_relaxed(d9_shim.mask) & bit), 0))
 		return;
 	struct d9_cell *me = d9_me;
 	if (__builtin_expect(!me || !me->slot, 0) && !(me = d9_enter_thread()))
 		return;
-	struct d9_in_call *in = &me->slot->call;
-	c->site = d9_site(me, hook, ra, fp);
+	c->t0 = d9_now();
+	c->site = d9_site_known(me, hook, ra, fp);
+	if (__builtin_expect(!c->site, 0)) {
+		c->site = d9_site_new(me, hook, ra, fp);
+		c->t0 = d9_now(); /* it took the stack */
+	}
 	c->object = object;
 	c->fd = fd;
 	c->owner = 0;
-	c->outer_site = in->site;
-	if (__builtin_expect(c->outer_site != 0, 0)) {
-		c->outer = *in;
-		if (d9_in_call_stale(me, in, fp))
-			c->outer_site = 0;
-	}
-	d9_store_relaxed(&me->slot->call_owner, 0);
-	c->t0 = d9_now();
-	if (__builtin_expect(c->t0 - me->last_end > d9_shim.long_gap, 0) && me->last_end)
+	/* Signed: a handler may have recorded since the clock was read. */
+	if (__builtin_expect((d9_i64)(c->t0 - me->last_end) > (d9_i64)d9_shim.long_gap, 0) && me->last_end)
 		d9_record_cpu(me, c->t0);
-	d9_in_call_set(in, c->site, fd, c->t0, object, fp);
+	struct d9_in_call *in = &me->slot->call;
+	c->outer_site = in->site;
+	if (__builtin_expect(c->outer_site != 0, 0))
+		c->outer_site = d9_in_call_leave(me, in, fp, c->outer);
+	if (object) /* only what waits for an object has an owner to show */
+		d9_store_relaxed(&me->slot->call_owner, 0);
+	d9_in_call_fill(in, c->site, fd, c->t0, object, fp);
 }
 
 /* Adds what the lock's owner word said when the wait began. */
@@ -145,42 +147,43 @@ static inline __attribute__((always_inline)) void d9_record_span(struct d9_cell 
 /* ---- who woke whom ----------------------------------------------------------------------------- */
 
 /* Objects are addresses of a process, or descriptors of it; the table is the family's. */
-static inline d9_u64 d9_wake_key(d9_u64 object) { return object | (d9_u64)(d9_shim.priv->proc & 0xffff) << 48; }
+static inline d9_u64 d9_wake_key(d9_u64 object) { return object | d9_shim.wake_proc; }
 #define D9_WAKE_FD(fd) (1ull << 47 | (d9_u32)(fd))
 static inline struct d9_waker *d9_waker_of(d9_u64 key)
 {
-	return &d9_shim.v.wakers[(key ^ key >> 10 ^ key >> 23 ^ key >> 48) & (D9_N_WAKERS - 1)];
+	return &d9_shim.v.wakers[key * 0x9e3779b97f4a7c15ull >> (64 - D9_WAKERS_BITS)];
 }
-/* A waiter says what it is about to wait for. */
-static inline void d9_waker_mark(d9_u64 object)
+/* The object's bit in d9_shim.waited. */
+#define D9_WAITED_BIT(object) ((d9_u32)(object)*0x9e3779b1u >> 26)
+/* Says that the key is waited for.  Out of line: few waits are for another object than the last that hashed there. */
+D9_COLD void d9_waker_claim(struct d9_waker *w, d9_u64 key);
+/* A waiter says what it is about to wait for.  Only for a call that is recorded. */
+static inline void d9_waker_mark(struct d9_call *c, d9_u64 object)
 {
 	d9_u64 key = d9_wake_key(object);
 	struct d9_waker *w = d9_waker_of(key);
-	if (d9_load_relaxed(&w->object) != key)
-		d9_store_relaxed(&w->object, key);
+	c->waker = w;
+	if (__builtin_expect(d9_load_relaxed(&w->object) != key, 0))
+		d9_waker_claim(w, key);
 }
-void d9_waker_store(struct d9_waker *w);
-/* The wake side: a load and a compare unless somebody waits. */
+/* Somebody of this process waited for this object or for one like it: if the waker table says so too, notes the calling thread. */
+void d9_waker_look(d9_u64 object);
+/* The wake side: a load and a test of a bit, unless somebody waited for it. */
 static inline __attribute__((always_inline)) void d9_waker_note(d9_u64 object)
 {
-	if (!d9_load_relaxed(d9_shim.mask))
-		return;
-	d9_u64 key = d9_wake_key(object);
-	struct d9_waker *w = d9_waker_of(key);
-	if (__builtin_expect(d9_load_relaxed(&w->object) == key, 0))
-		d9_waker_store(w);
+	if (__builtin_expect(d9_load_relaxed(&d9_shim.waited) >> D9_WAITED_BIT(object) & 1, 0))
+		d9_waker_look(object);
 }
-/* Who woke a wait for object that lasted from t0 to t1; D9_THREAD_NONE if nobody was seen. */
-static inline d9_u32 d9_waker_find(d9_u64 object, d9_u64 t0, d9_u64 t1, d9_u64 *ret_t)
+/* Who woke a wait for an object marked at w, that began at t0 and lasted `dur`; D9_THREAD_NONE if nobody was seen. */
+static inline d9_u32 d9_waker_find(const struct d9_waker *w, d9_u64 object, d9_u64 t0, d9_u64 dur, d9_u64 *ret_t)
 {
-	d9_u64 key = d9_wake_key(object);
-	const struct d9_waker *w = d9_waker_of(key);
+	*ret_t = 0;
 	d9_u64 t = d9_load_acquire(&w->t);
-	d9_u32 thread = d9_load_acquire(&w->thread);
-	if (d9_load_acquire(&w->object) != key || t < t0 || t > t1 || d9_load_acquire(&w->t) != t) {
-		*ret_t = 0;
+	if (t - t0 > dur)
 		return D9_THREAD_NONE;
-	}
+	d9_u32 thread = d9_load_acquire(&w->thread);
+	if (d9_load_acquire(&w->object) != d9_wake_key(object) || d9_load_acquire(&w->t) != t)
+		return D9_THREAD_NONE;
 	*ret_t = t;
 	return thread;
 }
@@ -191,7 +194,7 @@ void d9_held_add(d9_u64 object);    /* this thread took it at once, or after a w
 void d9_held_remove(d9_u64 object); /* this thread gave it back */
 
 /*
- * flags: D9_HOOK_* of the hook.  wake: the object to look up in the waker table, 0 = none.
+ * flags: D9_HOOK_* of the hook.  wake: the object that the call was marked with, 0 = none.
  */
 static inline __attribute__((always_inline)) void d9_call_end(struct d9_call *c, d9_u32 hook, d9_u64 bit, d9_u32 flags,
 							      d9_i32 result, d9_u64 wake, const void *fp)
@@ -203,10 +206,9 @@ static inline __attribute__((always_inline)) void d9_call_end(struct d9_call *c,
 	if (__builtin_expect(!me || !me->slot, 0))
 		return; /* the call forked, and this is the child: the call is the parent's */
 	struct d9_in_call *in = &me->slot->call;
-	if (__builtin_expect(!c->outer_site, 1))
-		d9_store_relaxed(&in->site, 0);
-	else
-		d9_in_call_set(in, c->outer_site, c->outer.fd, c->outer.t0, c->outer.object, (const void *)c->outer.sp);
+	d9_store_relaxed(&in->site, 0);
+	if (__builtin_expect(c->outer_site != 0, 0))
+		d9_in_call_back(in, c->outer_site, c->outer);
 	if (__builtin_expect(!(d9_load_relaxed(d9_shim.mask) & bit), 0))
 		return;
 	d9_u64 dur = t1 - c->t0;
@@ -215,10 +217,11 @@ static inline __attribute__((always_inline)) void d9_call_end(struct d9_call *c,
 		return;
 	}
 	d9_u64 waker_t = 0;
-	d9_u32 waker = wake ? d9_waker_find(wake, c->t0, t1, &waker_t) : D9_THREAD_NONE;
-	if (__builtin_expect(dur > d9_shim.long_gap || dur > d9_shim.stack_min, 0))
-		d9_record_long_span(me, c, t1, result, waker, waker_t, flags & D9_HOOK_PARKS ? NULL : fp);
-	else
+	d9_u32 waker = wake ? d9_waker_find(c->waker, wake, c->t0, dur, &waker_t) : D9_THREAD_NONE;
+	if (__builtin_expect(dur > d9_shim.long_span, 0)) {
+		struct d9_call copy = *c; /* for the same reason */
+		d9_record_long_span(me, &copy, t1, result, waker, waker_t, flags & D9_HOOK_PARKS ? NULL : fp);
+	} else
 		d9_record_span(me, c, t1, result, waker, waker_t);
 	me->last_end = t1;
 }

@@ -15,12 +15,12 @@ struct d9_clock {
 	int (*vdso_gettime)(clockid_t, struct timespec *); /* NULL: the system call */
 	d9_u32 kind;                                       /* enum d9_clock_kind */
 };
-extern struct d9_clock d9_clock;
+extern D9_HIDDEN struct d9_clock d9_clock;
 
 /* Decides which clock this process uses.  Once, before the first event.  No allocation, no hook. */
 void d9_clock_start(void);
 
-d9_u64 d9_clock_slow(void);
+D9_COLD d9_u64 d9_clock_slow(void);
 
 static inline d9_u64 d9_tsc(void)
 {

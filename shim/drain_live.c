@@ -362,7 +362,7 @@ static int tell_in_call(struct d9_drain *d, d9_u32 slot, d9_u64 now)
 	/* Acquired, so that the second look comes after: a sample that straddles two calls shows in the site or in the start. */
 	if (!site || d9_load_acquire(&c->site) != site || d9_load_relaxed(&c->t0) != e.since || e.since > now)
 		return 0;
-	e.owner = d9_load_relaxed(&d->v.threads[slot].call_owner);
+	e.owner = e.object ? d9_load_relaxed(&d->v.threads[slot].call_owner) : 0;
 	return tell(d, slot, &e.rec);
 }
 

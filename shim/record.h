@@ -33,7 +33,7 @@ static inline __attribute__((always_inline)) struct d9_rec *d9_record_begin(stru
 		if (__builtin_expect(!found, 1)) {
 			/* Only from where it was: a handler may have left this chunk, and ours would lead the thread back
 			   into memory that is no longer its own.  Its chunk cannot be freed before this record is committed. */
-			(void)d9_local_cas64((d9_u64 *)&me->cursor, (d9_u64)at, (d9_u64)(p + len));
+			d9_local_move64((d9_u64 *)&me->cursor, (d9_u64)at, (d9_u64)(p + len));
 			/* The drainer used these lines last: have the next record's on their way before it is made. */
 			__builtin_prefetch(p + len + 64, 1);
 			__builtin_prefetch(p + len + 128, 1);

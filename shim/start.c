@@ -253,6 +253,7 @@ static void set_config(struct d9_arena_header *h, const struct d9_config *c)
 	d9_shim.io_min = raw_of_ns(h, h->io_min_ns);
 	d9_shim.stack_min = raw_of_ns(h, h->stack_min_ns);
 	d9_shim.long_gap = raw_of_ns(h, 1000000);
+	d9_shim.long_span = d9_shim.stack_min < d9_shim.long_gap ? d9_shim.stack_min : d9_shim.long_gap;
 	d9_shim.stacks = h->stacks;
 	struct d9_text run = d9_text_in(h->run, sizeof(h->run)), t = d9_text_in(h->warnings, sizeof(h->warnings));
 	d9_text_str(&run, c->run);

@@ -3,6 +3,7 @@
  */
 #ifndef D9_SHIM_WRITER_THREAD_H
 #define D9_SHIM_WRITER_THREAD_H
+#include "format/types.h"
 #include "real.h"
 
 #include <stdbool.h>
@@ -10,7 +11,7 @@
 void d9_writer_setup(const struct d9_shim_real *real);
 
 /* At the entry of an event wait or a sleep whose time has come: starts the thread if this process should have one. */
-void d9_writer_consider(void);
+D9_COLD void d9_writer_consider(void);
 
 /* Starts it now if nobody drains, and waits until it has opened its files: afterwards it could not. */
 void d9_writer_now(void);

@@ -1,6 +1,7 @@
 /*
  * What a hook costs: hooked and direct calls alternate in bursts inside one process; each figure is the median of paired
- * differences.  Run it under LD_PRELOAD=libd9shim.so; without, it says so and measures nothing.
+ * differences.  Run it under LD_PRELOAD=libd9shim.so; without, it says so and measures nothing.  An argument chooses the
+ * subjects whose names contain it.
  *
  * The direct functions come from libc's own handle, past every preloaded library.
  */
@@ -154,7 +155,7 @@ static void measure(const struct subject *s)
 
 #define REAL(p, name) (*(void **)&(p) = dlsym(libc, name))
 
-int main(void)
+int main(int argc, char **argv)
 {
 	void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
 	REAL(real_epoll_wait, "epoll_wait");
@@ -176,6 +177,7 @@ int main(void)
 	sem_init(&sem, 0, 0);
 	warm_arena();
 	for (size_t i = 0; i < sizeof(subjects) / sizeof(*subjects); i++)
-		measure(&subjects[i]);
+		if (argc < 2 || strstr(subjects[i].name, argv[1]))
+			measure(&subjects[i]);
 	return 0;
 }

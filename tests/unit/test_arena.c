@@ -4,6 +4,7 @@
  */
 #include "format/segment_read.h"
 #include "shim/arena.h"
+#include "shim/calls.h"
 #include "shim/drain.h"
 #include "shim/record.h"
 #include "support.h"
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define WRITERS 4
@@ -267,6 +269,41 @@ START_TEST(a_reservation_that_is_left)
 }
 END_TEST
 
+/* Whoever wakes leaves its name where somebody waited, and nowhere else; a child is no waker of its parent's threads. */
+START_TEST(a_waker_is_of_the_same_process)
+{
+	open_arena(64);
+	const d9_u64 object = 0x7f0000001040, t0 = d9_now();
+	d9_u64 t = 0, other = object + 8;
+	while (D9_WAITED_BIT(other) != D9_WAITED_BIT(object))
+		other += 8;
+	struct d9_call c;
+	d9_waker_note(object); /* before anybody waits */
+	ck_assert_uint_eq(d9_shim.waited, 0);
+	d9_waker_mark(&c, object);
+	ck_assert_uint_eq(d9_shim.waited, 1ull << D9_WAITED_BIT(object));
+	ck_assert_uint_eq(d9_waker_find(c.waker, object, t0, d9_now() - t0, &t), D9_THREAD_NONE);
+	d9_waker_note(other);
+	ck_assert_uint_eq(d9_waker_find(c.waker, object, t0, d9_now() - t0, &t), D9_THREAD_NONE);
+	pid_t child = fork();
+	if (!child) {
+		d9_waker_note(object); /* its first event: until now it has its parent's word for which process it is */
+		bool entered = d9_me && d9_me->slot && d9_shim.priv->proc == 1;
+		d9_waker_note(object);
+		_exit(entered && d9_waker_find(c.waker, object, t0, d9_now() - t0, &t) == D9_THREAD_NONE ? 0 : 1);
+	}
+	int status = -1;
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	ck_assert_uint_eq(d9_waker_find(c.waker, object, t0, d9_now() - t0, &t), D9_THREAD_NONE);
+	d9_waker_note(object);
+	ck_assert_uint_eq(d9_waker_find(c.waker, object, t0, d9_now() - t0, &t), d9_me->thread);
+	ck_assert_uint_ge(t, t0);
+	ck_assert_uint_eq(d9_waker_find(c.waker, object, d9_now(), 1000, &t), D9_THREAD_NONE); /* a later wait */
+	remove_arena();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("arena");
@@ -276,6 +313,7 @@ int main(void)
 	tcase_add_test(c, a_full_arena_counts);
 	tcase_add_test(c, records_inside_records);
 	tcase_add_test(c, a_reservation_that_is_left);
+	tcase_add_test(c, a_waker_is_of_the_same_process);
 	suite_add_tcase(suite, c);
 	return suite_run(suite);
 }
