@@ -231,13 +231,13 @@ static const char *loss_of(const struct state *s, size_t n)
 
 /* ---- the folders to look at --------------------------------------------------------------------------- */
 
-/* 1, 0, or -errno: it cannot be looked into. */
+/* 1, 0, or -EACCES: it may not be looked into. */
 static int is_process_folder(const char *path)
 {
 	DIR *d = opendir(path);
 	int found = 0;
 	if (!d)
-		return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+		return errno == EACCES || errno == EPERM ? -EACCES : 0;
 	for (struct dirent *e; !found && (e = readdir(d));)
 		found = !strcmp(e->d_name, "arena") || d9_is_segment_name(e->d_name);
 	closedir(d);

@@ -64,15 +64,25 @@ static bool same_task(const struct moment *a, const struct moment *b)
 	return a->proc == b->proc && a->module == b->module && a->task == b->task;
 }
 
-/* Was something of the process lost meanwhile?  Then a poll or a wake in between may be missing. */
-static bool is_whole(const struct d9_model *m, d9_u32 proc, d9_u64 t0, d9_u64 t1)
+struct loss {
+	d9_u64 t0, t1;
+	d9_u32 proc;
+};
+typedef D9_VEC(struct loss) losses;
+
+static void add_losses(const struct d9_model *m, d9_u32 thread, losses *all)
 {
-	for (size_t i = 0; i < m->t->threads.n; i++) {
-		const struct d9_trace_thread *th = &m->t->threads.v[i];
-		for (size_t k = 0; th->proc == proc && k < th->gaps.n; k++)
-			if (th->gaps.v[k].since <= t1 && th->gaps.v[k].t >= t0)
-				return false;
-	}
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	for (size_t i = 0; i < th->gaps.n; i++)
+		d9_vec_push(all, (struct loss){th->gaps.v[i].since, th->gaps.v[i].t, th->proc});
+}
+
+/* Was nothing of the process lost meanwhile?  Else a poll or a wake in between may be missing. */
+static bool is_whole(const losses *lost, d9_u32 proc, d9_u64 t0, d9_u64 t1)
+{
+	for (size_t i = 0; i < lost->n; i++)
+		if (lost->v[i].proc == proc && lost->v[i].t0 <= t1 && lost->v[i].t1 >= t0)
+			return false;
 	return true;
 }
 
@@ -82,7 +92,7 @@ static int by_begin(const void *a, const void *b)
 	return x->t0 != y->t0 ? (x->t0 < y->t0 ? -1 : 1) : x->t1 < y->t1 ? -1 : x->t1 > y->t1;
 }
 
-static void find_queued(struct d9_model *m, const moments *all)
+static void find_queued(struct d9_model *m, const moments *all, const losses *lost)
 {
 	d9_u64 since = 0, polled = 0; /* runnable since, 0 = not; end of the last poll */
 	for (size_t i = 0; i < all->n; i++) {
@@ -94,7 +104,7 @@ static void find_queued(struct d9_model *m, const moments *all)
 				since = x->t > polled ? x->t : polled;
 			continue;
 		}
-		if (since && since <= x->t && is_whole(m, x->proc, since, x->t))
+		if (since && since <= x->t && is_whole(lost, x->proc, since, x->t))
 			d9_vec_push(&m->threads[x->thread].queued, (struct d9_queued){since, x->t, x->rt});
 		since = 0;
 		polled = x->t1;
@@ -188,20 +198,23 @@ static int by_id(const void *a, const void *b)
 void d9_tasks_find(struct d9_model *m)
 {
 	moments all = {0};
+	losses lost = {0};
 	saying said = {0};
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
 		add_polls(m, i, &all);
 		add_wakes(m, i, &all);
+		add_losses(m, i, &lost);
 		add_spans(m, i, &said);
 		add_events(m, i, &said);
 	}
 	if (all.n)
 		qsort(all.v, all.n, sizeof(*all.v), by_task);
-	find_queued(m, &all);
+	find_queued(m, &all, &lost);
 	count_ids(m, &said);
 	if (m->runtimes.n)
 		qsort(m->runtimes.v, m->runtimes.n, sizeof(*m->runtimes.v), by_id);
 	d9_vec_free(&all);
+	d9_vec_free(&lost);
 	d9_vec_free(&said);
 }
 

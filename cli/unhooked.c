@@ -30,11 +30,14 @@ static bool came_after_libc(const struct d9_maps *maps)
 
 bool d9_is_unhooked(const struct d9_trace *t, d9_u32 proc)
 {
-	struct d9_maps maps = d9_trace_maps((struct d9_trace *)t, proc);
 	for (size_t i = 0; i < t->threads.n; i++) {
 		const struct d9_trace_thread *th = &t->threads.v[i];
 		if (th->proc == proc && (th->spans.n || th->calls.n || th->pending.since))
 			return false;
 	}
+	/* What was forked has the mappings of its parent.  Bounded, for a file may say that parents go round in a circle. */
+	for (int hops = 0; hops < 64 && t->procs.v[proc].parent != D9_NO_INDEX; hops++)
+		proc = t->procs.v[proc].parent;
+	struct d9_maps maps = d9_trace_maps((struct d9_trace *)t, proc);
 	return came_after_libc(&maps);
 }

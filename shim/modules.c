@@ -225,8 +225,9 @@ static bool any_other_holds(const char *path)
 }
 
 /*
- * A look at /proc is no snapshot: one that forks and ends meanwhile may hide its child.  So it counts only if no process came
- * to be during it; where that never happens, the answer is yes, which costs a file that the next start removes.
+ * A look at /proc is no snapshot, but it goes up: one that forks and ends before it is reached leaves a child with a higher id,
+ * which is still to come.  Only if ids began anew meanwhile may one be missed.  Where that happens again and again the answer is yes,
+ * which costs a file that the next start removes.
  */
 bool d9_maps_held_by_others(const char *path)
 {
@@ -234,7 +235,7 @@ bool d9_maps_held_by_others(const char *path)
 		long before = last_pid();
 		if (any_other_holds(path))
 			return true;
-		if (before < 0 || last_pid() == before)
+		if (before < 0 || last_pid() >= before)
 			return false;
 	}
 	return true;

@@ -104,7 +104,8 @@ NAMES = {"line end": "a\nb", "escape": "\033[31mred", "long": "x" * 5000}
 
 @parametrise(sorted(NAMES))
 def a_message_is_one_line_whatever_the_name(box, name):
-    r = box.run([D9, "report", NAMES[name]], shim=False)
+    for command in ("report", "status", "recover"):
+        r = box.run([D9, command, NAMES[name]], shim=False)
     one_line(r, 3)
     check("\033" not in r.err, "an escape reached the terminal")
 
