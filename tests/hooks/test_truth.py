@@ -6,7 +6,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from harness import PROGS, Skip, check, compare, main, need_root, parametrise, test
 
-FAMILIES = ["event_wait", "futex", "cond", "cond_old", "mutex", "sem", "accept_connect", "recv_send", "read_write", "transfers",
+FAMILIES = ["event_wait", "futex", "cond", "cond_old", "mutex", "rwlock", "join", "c11", "sem", "accept_connect", "recv_send", "read_write", "transfers",
             "open", "files", "sync", "sleep", "fortify"]
 
 
