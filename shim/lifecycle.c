@@ -152,6 +152,15 @@ void d9_shim_exec_failed(void)
 		d9_store_release(&p->end_said, 0);
 }
 
+void d9_shim_leaves(void)
+{
+	struct d9_proc *p = own_proc();
+	if (!p)
+		return;
+	p->exit_code = 0;
+	d9_store_release(&p->end_said, D9_PROC_UEXIT);
+}
+
 void d9_shim_before_uid(d9_u32 uid)
 {
 	struct d9_proc *p = own_proc();

@@ -2,12 +2,13 @@
 """One program for each family of hooks; the recording must hold what the program printed, each once, and nothing else."""
 import os
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import PROGS, Skip, check, compare, main, need_root, parametrise, test
+from harness import LIMIT, PROGS, Skip, check, compare, main, need_root, parametrise, test
 
 FAMILIES = ["event_wait", "futex", "cond", "cond_old", "mutex", "rwlock", "join", "c11", "sem", "accept_connect", "recv_send", "read_write", "transfers",
-            "open", "files", "sync", "sleep", "fortify"]
+            "open", "files", "sync", "sleep", "signals", "fortify"]
 
 
 def program(name):
@@ -49,6 +50,33 @@ def fork_and_exec(box):
     for line in r.lines("PROC"):
         ends = [e for e in family if e["event"] == "exit" and e["pid"] == int(line["pid"])]
         check([e["how"] for e in ends] == [int(line["how"])], "the end of %s: %s" % (line, ends))
+
+
+@parametrise(["%s%s" % (name, limit) for name in ("children", "children_old") for limit in ("", " D9_IO_MIN_US=0")])
+def children(box, case):
+    name, *limit = case.split()
+    r = box.run([program(name)], env=dict(word.split("=") for word in limit), rc=0)
+    family = box.meta(next(f for f in box.folders() if os.path.basename(f).startswith(name + "-")))
+    compare(r, [e for e in family if e.get("pid") == r.pid and e["event"] in ("span", "calls", "gap", "pending")], bool(limit))
+
+
+@test
+def the_parent_of_a_daemon_ends_by_exit(box):
+    said = os.path.join(box.path, "said")
+    r = box.run([program("daemon"), said, "daemon"], rc=0)
+    until(lambda: os.path.exists(said) and open(said, encoding="utf-8").read().endswith("\n"))
+    child = open(said, encoding="utf-8").read().split("pid=")[1].split()[0]
+    until(lambda: not os.path.exists("/proc/" + child))
+    ends = [e for e in box.meta() if e["event"] == "exit" and e["pid"] == r.pid]
+    check([(e["how"], e["code"]) for e in ends] == [(2, 0)], "the end of the parent: %s" % ends)
+    check(not [e for e in box.events() if e["event"] == "pending"], "the parent's daemon is shown as a wait")
+
+
+def until(condition):
+    end = time.monotonic() + LIMIT
+    while not condition():
+        check(time.monotonic() < end, "it does not come")
+        time.sleep(0.01)
 
 
 @test

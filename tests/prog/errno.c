@@ -18,6 +18,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
+#include <threads.h>
 
 #define BEFORE 4711
 static int wrong;
@@ -69,6 +71,19 @@ static void waits(void)
 	SAME("pselect", pselect(-1, NULL, NULL, NULL, &zero, NULL), -EINVAL);
 	SAME("sigsuspend", sigsuspend(bad), -EFAULT);
 	SAME("nanosleep", nanosleep(&negative, NULL), raw(SYS_nanosleep, &negative, 0));
+	sigset_t usr1;
+	siginfo_t info;
+	int status;
+	struct timespec zero2 = {0, 0};
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	SAME("sigtimedwait", sigtimedwait(&usr1, &info, &zero2), raw(SYS_rt_sigtimedwait, &usr1, &info, &zero2, 8));
+	SAME("sigwaitinfo", sigwaitinfo(bad, &info), -EFAULT);
+	SAME("wait", wait(&status), -ECHILD);
+	SAME("waitpid", waitpid(-1, &status, 0), raw(SYS_wait4, -1, &status, 0, 0));
+	SAME("wait3", wait3(&status, 0, NULL), -ECHILD);
+	SAME("wait4", wait4(-1, &status, 0, NULL), -ECHILD);
+	SAME("waitid", waitid(P_ALL, 0, &info, WEXITED), raw(SYS_waitid, P_ALL, 0, &info, WEXITED, 0));
 	SAME("nanosleep", nanosleep(&zero, NULL), 0);
 	SAME("usleep", usleep(1), 0);
 	SAME("sleep", sleep(0), 0);
@@ -79,6 +94,8 @@ static void waits(void)
 	SAME("syscall", syscall(SYS_close, -1), -EBADF);
 	SAME("syscall", syscall(SYS_getpid), raw(SYS_getpid));
 }
+
+static void nothing(void) {}
 
 static void locks(void)
 {
@@ -96,6 +113,29 @@ static void locks(void)
 	RETURNS("pthread_cond_signal", pthread_cond_signal(&c), 0);
 	RETURNS("pthread_cond_broadcast", pthread_cond_broadcast(&c), 0);
 	RETURNS("pthread_mutex_unlock", pthread_mutex_unlock(&m), 0);
+	pthread_rwlock_t l = PTHREAD_RWLOCK_INITIALIZER;
+	pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_barrier_t b;
+	mtx_t mtx;
+	cnd_t cnd;
+	mtx_init(&mtx, mtx_timed);
+	cnd_init(&cnd);
+	pthread_barrier_init(&b, NULL, 1);
+	RETURNS("pthread_rwlock_wrlock", pthread_rwlock_wrlock(&l), 0);
+	RETURNS("pthread_rwlock_rdlock", pthread_rwlock_rdlock(&l), EDEADLK);
+	RETURNS("pthread_rwlock_tryrdlock", pthread_rwlock_tryrdlock(&l), EBUSY);
+	RETURNS("pthread_rwlock_trywrlock", pthread_rwlock_trywrlock(&l), EBUSY);
+	RETURNS("pthread_rwlock_timedwrlock", pthread_rwlock_timedwrlock(&l, &past), EDEADLK);
+	RETURNS("pthread_rwlock_unlock", pthread_rwlock_unlock(&l), 0);
+	RETURNS("pthread_join", pthread_join(pthread_self(), NULL), EDEADLK);
+	RETURNS("pthread_tryjoin_np", pthread_tryjoin_np(pthread_self(), NULL), EBUSY);
+	RETURNS("pthread_barrier_wait", pthread_barrier_wait(&b), PTHREAD_BARRIER_SERIAL_THREAD);
+	RETURNS("pthread_once", pthread_once(&once, nothing), 0);
+	RETURNS("mtx_timedlock", mtx_timedlock(&mtx, &past), thrd_success);
+	RETURNS("mtx_timedlock", mtx_timedlock(&mtx, &past), thrd_timedout);
+	RETURNS("cnd_timedwait", cnd_timedwait(&cnd, &mtx, &past), thrd_timedout);
+	RETURNS("cnd_signal", cnd_signal(&cnd), thrd_success);
+	RETURNS("mtx_unlock", mtx_unlock(&mtx), thrd_success);
 	SAME("sem_trywait", sem_trywait(&s), -EAGAIN);
 	SAME("sem_timedwait", sem_timedwait(&s, &past), -ETIMEDOUT);
 	SAME("sem_clockwait", sem_clockwait(&s, CLOCK_MONOTONIC, &past), -ETIMEDOUT);
@@ -229,6 +269,7 @@ static void processes(void)
 	SAME("execlp", execlp("/nowhere", "a", (char *)NULL), -ENOENT);
 	SAME("execle", execle("/nowhere", "a", (char *)NULL, none), -ENOENT);
 	SAME("fexecve", fexecve(no_fd, none, none), -EBADF);
+	SAME("popen", popen("x", "?") ? 0 : -1, -EINVAL);
 	SAME("prctl", prctl(4711, 0, 0, 0, 0), raw(SYS_prctl, 4711, 0, 0, 0, 0));
 	SAME("prctl", prctl(PR_SET_SECCOMP, 4711, 0, 0, 0), -EINVAL);
 	SAME("unshare", unshare(-1), raw(SYS_unshare, -1));
