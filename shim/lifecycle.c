@@ -188,7 +188,9 @@ void d9_shim_before_sandbox(int filter)
 		return;
 	d9_writer_leave(d9_shim.v.h->exit_ms);
 	if (filter) {
-		(void)d9_enter_thread();
+		struct d9_cell *me = d9_enter_thread();
+		if (me)
+			d9_stock_chunks(me); /* until the drainer empties some, there are no others */
 		d9_store_relaxed(&d9_shim.priv->nosys, 1);
 		p->flags |= D9_PROC_SECCOMP;
 		d9_add_relaxed(&d9_shim.v.h->nosyscall, 1);
