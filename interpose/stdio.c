@@ -7,6 +7,9 @@
  * fgetc, getc, fputc and putc are not hooked: the look would cost as much as they do.  What programs have of them inline
  * comes here when the buffer is full or empty: __overflow, __uflow.
  */
+#ifndef __NO_INLINE__
+#define __NO_INLINE__ 1 /* the header's inlines of getline and vprintf would be definitions before these */
+#endif
 #include "hook.h"
 
 #include <string.h>
