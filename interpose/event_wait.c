@@ -1,4 +1,4 @@
-/* Where a worker parks: epoll, poll, select, sigsuspend. */
+/* Where a worker parks: epoll, poll, select, and waits for signals. */
 #include "hook.h"
 
 #define WRAP_WAIT(name, params, args, fd, wake)      \
@@ -29,4 +29,21 @@ WRAP_WAIT(__ppoll_chk, (struct pollfd * fds, nfds_t n, const struct timespec *t,
 WRAP_WAIT(select, (int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t), (n, r, w, e, t), -1, 0)
 WRAP_WAIT(pselect, (int n, fd_set *r, fd_set *w, fd_set *e, const struct timespec *t, const sigset_t *mask),
 	  (n, r, w, e, t, mask), -1, 0)
+
 WRAP_WAIT(sigsuspend, (const sigset_t *mask), (mask), -1, 0)
+WRAP_WAIT(sigwaitinfo, (const sigset_t *set, siginfo_t *info), (set, info), -1, 0)
+WRAP_WAIT(sigtimedwait, (const sigset_t *set, siginfo_t *info, const struct timespec *t), (set, info, t), -1, 0)
+WRAP_WAIT(pause, (void), (), -1, 0)
+D9_WRAP_IDLE(int, sigwait, (const sigset_t *set, int *sig), (set, sig), D9_RETURNED(d9_r))
+/* The header's sigpause is __xpg_sigpause, which takes a signal; the one of that name takes a mask, as BSD's. */
+int d9_bsd_sigpause(int mask) __asm__("sigpause");
+D9_EXPORT int d9_bsd_sigpause(int mask)
+{
+	D9_BEGIN(sigpause, 0, -1);
+	D9_IDLE_POINT();
+	int r = d9_real.sigpause(mask);
+	D9_END(sigpause, D9_RESULT(r), 0);
+	return r;
+}
+int __xpg_sigpause(int sig);
+WRAP_WAIT(__xpg_sigpause, (int sig), (sig), -1, 0)

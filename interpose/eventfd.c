@@ -25,6 +25,15 @@ void d9_eventfd_forget(int fd)
 		d9_store_relaxed(&table[fd], UNKNOWN);
 }
 
+/* Between vfork and exec a child closes descriptors of its own, in its parent's memory: the parent's are open still. */
+void d9_eventfd_closes(int fd)
+{
+	if (fd < 0 || fd >= TRACKED || !d9_load_relaxed(&table[fd]) || !d9_shim.v.h)
+		return;
+	if (d9_shim.priv->nosys || (d9_i32)d9_sys0(SYS_getpid) == d9_shim.priv->pid)
+		d9_store_relaxed(&table[fd], UNKNOWN);
+}
+
 static bool is_eventfd(int fd)
 {
 	char path[40], target[32];

@@ -8,6 +8,8 @@
 void d9_eventfd_made(int fd);
 /* fd is something else from now on (-1: nothing happened). */
 void d9_eventfd_forget(int fd);
+/* fd is about to be closed. */
+void d9_eventfd_closes(int fd);
 /* fd is added to epfd: if it is an eventfd still (numbers are reused), its writes wake epfd. */
 void d9_eventfd_watched(int fd, int epfd);
 /* fd is written to: note the calling thread as waker. */

@@ -23,15 +23,40 @@
 /* What a call returned, as an event carries it: -errno on failure, cut to 31 bits (a byte count may be larger). */
 #define D9_RESULT(r) (__builtin_expect((r) == -1, 0) ? -errno : (r) > 0x7fffffff ? 0x7fffffff : (d9_i32)(r))
 
-/* A call on a descriptor, whole. */
-#define D9_WRAP_FD(ret, name, params, args, fd)   \
-	D9_EXPORT ret name params                 \
-	{                                         \
-		D9_BEGIN(name, 0, fd);            \
-		ret d9_r = d9_real.name args;     \
-		D9_END(name, D9_RESULT(d9_r), 0); \
-		return d9_r;                      \
+/* The same where the call returns the error itself; 0 is success. */
+#define D9_RETURNED(r) (-(r))
+
+/* A call that waits for nothing that can be named, whole.  result: what the event carries, from d9_r. */
+#define D9_WRAP(ret, name, params, args, fd, result) \
+	D9_EXPORT ret name params                    \
+	{                                            \
+		D9_BEGIN(name, 0, fd);               \
+		ret d9_r = d9_real.name args;        \
+		D9_END(name, result, 0);             \
+		return d9_r;                         \
 	}
+/* ... on a descriptor; on a path with fd -1. */
+#define D9_WRAP_FD(ret, name, params, args, fd) D9_WRAP(ret, name, params, args, fd, D9_RESULT(d9_r))
+/* ... that may be where a thread spends its idle time. */
+#define D9_WRAP_IDLE(ret, name, params, args, result) \
+	D9_EXPORT ret name params                     \
+	{                                             \
+		D9_BEGIN(name, 0, -1);                \
+		D9_IDLE_POINT();                      \
+		ret d9_r = d9_real.name args;         \
+		D9_END(name, result, 0);              \
+		return d9_r;                          \
+	}
+
+/* What C11's threads return, as an event carries it. */
+static inline d9_i32 d9_thrd_result(int r)
+{
+	return r == thrd_success    ? 0
+	       : r == thrd_timedout ? -ETIMEDOUT
+	       : r == thrd_busy     ? -EBUSY
+	       : r == thrd_nomem    ? -ENOMEM
+				    : -EINVAL;
+}
 
 /* At the entry of an event wait or a sleep: is it time to see whether somebody drains? */
 #define D9_IDLE_POINT()                                                             \

@@ -14,9 +14,32 @@ D9_WRAP_FD(ssize_t, pread, (int fd, void *p, size_t n, off_t at), (fd, p, n, at)
 D9_WRAP_FD(ssize_t, pread64, (int fd, void *p, size_t n, off64_t at), (fd, p, n, at), fd)
 D9_WRAP_FD(ssize_t, pwrite, (int fd, const void *p, size_t n, off_t at), (fd, p, n, at), fd)
 D9_WRAP_FD(ssize_t, pwrite64, (int fd, const void *p, size_t n, off64_t at), (fd, p, n, at), fd)
-D9_WRAP_FD(int, fsync, (int fd), (fd), fd)
-D9_WRAP_FD(int, fdatasync, (int fd), (fd), fd)
 D9_WRAP_FD(int, eventfd_read, (int fd, uint64_t *v), (fd, v), fd)
+D9_WRAP_FD(ssize_t, readv, (int fd, const struct iovec *v, int n), (fd, v, n), fd)
+D9_WRAP_FD(ssize_t, preadv, (int fd, const struct iovec *v, int n, off_t at), (fd, v, n, at), fd)
+D9_WRAP_FD(ssize_t, preadv64, (int fd, const struct iovec *v, int n, off64_t at), (fd, v, n, at), fd)
+D9_WRAP_FD(ssize_t, preadv2, (int fd, const struct iovec *v, int n, off_t at, int flags), (fd, v, n, at, flags), fd)
+D9_WRAP_FD(ssize_t, preadv64v2, (int fd, const struct iovec *v, int n, off64_t at, int flags), (fd, v, n, at, flags),
+	   fd)
+D9_WRAP_FD(ssize_t, writev, (int fd, const struct iovec *v, int n), (fd, v, n), fd)
+D9_WRAP_FD(ssize_t, pwritev, (int fd, const struct iovec *v, int n, off_t at), (fd, v, n, at), fd)
+D9_WRAP_FD(ssize_t, pwritev64, (int fd, const struct iovec *v, int n, off64_t at), (fd, v, n, at), fd)
+D9_WRAP_FD(ssize_t, pwritev2, (int fd, const struct iovec *v, int n, off_t at, int flags), (fd, v, n, at, flags), fd)
+D9_WRAP_FD(ssize_t, pwritev64v2, (int fd, const struct iovec *v, int n, off64_t at, int flags), (fd, v, n, at, flags),
+	   fd)
+D9_WRAP_FD(int, recvmmsg, (int fd, struct mmsghdr *m, unsigned n, int flags, struct timespec *t), (fd, m, n, flags, t),
+	   fd)
+D9_WRAP_FD(int, sendmmsg, (int fd, struct mmsghdr *m, unsigned n, int flags), (fd, m, n, flags), fd)
+
+/* From one descriptor to another: fd is where it goes. */
+D9_WRAP_FD(ssize_t, sendfile, (int fd, int from, off_t *at, size_t n), (fd, from, at, n), fd)
+D9_WRAP_FD(ssize_t, sendfile64, (int fd, int from, off64_t *at, size_t n), (fd, from, at, n), fd)
+D9_WRAP_FD(ssize_t, splice, (int from, off64_t *from_at, int fd, off64_t *at, size_t n, unsigned flags),
+	   (from, from_at, fd, at, n, flags), fd)
+D9_WRAP_FD(ssize_t, tee, (int from, int fd, size_t n, unsigned flags), (from, fd, n, flags), fd)
+D9_WRAP_FD(ssize_t, vmsplice, (int fd, const struct iovec *v, size_t n, unsigned flags), (fd, v, n, flags), fd)
+D9_WRAP_FD(ssize_t, copy_file_range, (int from, off64_t *from_at, int fd, off64_t *at, size_t n, unsigned flags),
+	   (from, from_at, fd, at, n, flags), fd)
 
 /* A call that makes a descriptor: whatever had its number before is no eventfd any more. */
 #define WRAP_NEW_FD(name, params, args, fd)       \
@@ -164,3 +187,13 @@ WRAP_NEW_FD(__openat_2, (int at, const char *path, int flags), (at, path, flags)
 WRAP_NEW_FD(__openat64_2, (int at, const char *path, int flags), (at, path, flags), -1)
 WRAP_NEW_FD(creat, (const char *path, mode_t mode), (path, mode), -1)
 WRAP_NEW_FD(creat64, (const char *path, mode_t mode), (path, mode), -1)
+
+/* Called once, whatever it answers: after EINTR too the number is free.  What it gets next is no eventfd of ours. */
+D9_EXPORT int close(int fd)
+{
+	D9_BEGIN(close, 0, fd);
+	d9_eventfd_closes(fd);
+	int r = d9_real.close(fd);
+	D9_END(close, D9_RESULT(r), 0);
+	return r;
+}

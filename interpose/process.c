@@ -7,24 +7,18 @@
 #include <stdarg.h>
 #include <string.h>
 
-#define PTHREAD_RESULT(r) (-(r))
-
 /* ---- sleeps ----------------------------------------------------------------------------------------- */
 
-#define WRAP_SLEEP(ret, name, params, args, result) \
-	D9_EXPORT ret name params                   \
-	{                                           \
-		D9_BEGIN(name, 0, -1);              \
-		D9_IDLE_POINT();                    \
-		ret d9_r = d9_real.name args;       \
-		D9_END(name, result, 0);            \
-		return d9_r;                        \
-	}
-WRAP_SLEEP(int, nanosleep, (const struct timespec *t, struct timespec *left), (t, left), D9_RESULT(d9_r))
-WRAP_SLEEP(int, clock_nanosleep, (clockid_t id, int flags, const struct timespec *t, struct timespec *left),
-	   (id, flags, t, left), PTHREAD_RESULT(d9_r))
-WRAP_SLEEP(int, usleep, (useconds_t us), (us), D9_RESULT(d9_r))
-WRAP_SLEEP(unsigned, sleep, (unsigned s), (s), (d9_i32)d9_r)
+D9_WRAP_IDLE(int, nanosleep, (const struct timespec *t, struct timespec *left), (t, left), D9_RESULT(d9_r))
+D9_WRAP_IDLE(int, clock_nanosleep, (clockid_t id, int flags, const struct timespec *t, struct timespec *left),
+	     (id, flags, t, left), D9_RETURNED(d9_r))
+D9_WRAP_IDLE(int, usleep, (useconds_t us), (us), D9_RESULT(d9_r))
+D9_WRAP_IDLE(unsigned, sleep, (unsigned s), (s), (d9_i32)d9_r)
+
+D9_WRAP_IDLE(int, thrd_sleep, (const struct timespec *t, struct timespec *left), (t, left),
+	     d9_r == -1 ? -EINTR
+	     : d9_r < 0 ? -EINVAL
+			: 0)
 
 /* ---- threads ---------------------------------------------------------------------------------------- */
 
@@ -33,9 +27,11 @@ D9_EXPORT int pthread_create(pthread_t *restrict t, const pthread_attr_t *restri
 {
 	D9_BEGIN(pthread_create, 0, -1);
 	int r = d9_real.pthread_create(t, a, f, arg);
-	D9_END(pthread_create, PTHREAD_RESULT(r), 0);
+	D9_END(pthread_create, D9_RETURNED(r), 0);
 	return r;
 }
+
+D9_WRAP(int, thrd_create, (thrd_t * t, thrd_start_t f, void *arg), (t, f, arg), -1, d9_thrd_result(d9_r))
 
 D9_EXPORT int pthread_setname_np(pthread_t t, const char *name)
 {
@@ -88,44 +84,85 @@ WRAP_EXEC(fexecve, (int fd, char *const argv[], char *const envp[]), (fd, argv, 
 		(argv)[n] = NULL;                          \
 	} while (0)
 
-D9_EXPORT int execl(const char *path, const char *arg, ...)
+#define WRAP_EXEC_LIST(name, path, as, args, last)                 \
+	D9_EXPORT int name(const char *path, const char *arg, ...) \
+	{                                                          \
+		size_t d9_n;                                       \
+		va_list d9_list;                                   \
+		D9_BEGIN(name, 0, -1);                             \
+		COUNT_ARGS(d9_n, arg, arg);                        \
+		char **argv = alloca((d9_n + 1) * sizeof(*argv));  \
+		va_start(d9_list, arg);                            \
+		LIST_ARGS(argv, d9_n, arg, d9_list);               \
+		last;                                              \
+		va_end(d9_list);                                   \
+		d9_shim_exec(path);                                \
+		int d9_r = d9_real.as args;                        \
+		d9_shim_exec_failed();                             \
+		D9_END(name, D9_RESULT(d9_r), 0);                  \
+		return d9_r;                                       \
+	}
+/* After the list of execle, its NULL included, comes the environment. */
+#define ENVIRONMENT                            \
+	if (arg)                               \
+		(void)va_arg(d9_list, char *); \
+	char *const *envp = va_arg(d9_list, char *const *)
+WRAP_EXEC_LIST(execl, path, execv, (path, argv), (void)0)
+WRAP_EXEC_LIST(execlp, file, execvp, (file, argv), (void)0)
+WRAP_EXEC_LIST(execle, path, execve, (path, argv, envp), ENVIRONMENT)
+
+/* ---- children that libc makes, and waiting for children --------------------------------------------------- */
+
+/* libc's own fork, wait and exec inside these are not seen; whatever is executed is a family of its own. */
+D9_WRAP_IDLE(int, system, (const char *command), (command), D9_RESULT(d9_r))
+D9_WRAP(FILE *, popen, (const char *command, const char *mode), (command, mode), -1, d9_r ? fileno(d9_r) : -errno)
+D9_WRAP_IDLE(int, pclose, (FILE * f), (f), D9_RESULT(d9_r))
+
+/* Two ABIs: the old one tries a shell where the kernel does not know the file's format. */
+#define SPAWN                                                                                               \
+	(pid_t * pid, const char *path, const posix_spawn_file_actions_t *does, const posix_spawnattr_t *a, \
+	 char *const argv[], char *const envp[])
+#define WRAP_SPAWN(fn, id)                                             \
+	int fn SPAWN;                                                  \
+	D9_EXPORT int fn SPAWN                                         \
+	{                                                              \
+		D9_BEGIN(id, 0, -1);                                   \
+		int d9_r = d9_real.id(pid, path, does, a, argv, envp); \
+		D9_END(id, D9_RETURNED(d9_r), 0);                      \
+		return d9_r;                                           \
+	}
+WRAP_SPAWN(d9_posix_spawn_new, posix_spawn)
+WRAP_SPAWN(d9_posix_spawn_old, posix_spawn_old)
+WRAP_SPAWN(d9_posix_spawnp_new, posix_spawnp)
+WRAP_SPAWN(d9_posix_spawnp_old, posix_spawnp_old)
+__asm__(".symver d9_posix_spawn_new, posix_spawn@@@GLIBC_2.15\n"
+	".symver d9_posix_spawn_old, posix_spawn@GLIBC_2.2.5\n"
+	".symver d9_posix_spawnp_new, posix_spawnp@@@GLIBC_2.15\n"
+	".symver d9_posix_spawnp_old, posix_spawnp@GLIBC_2.2.5\n");
+
+/*
+ * The parent ends inside, by libc's own _exit(0): that is its end, and not a call that was cut off.  The child comes back;
+ * its cell is wiped, as after fork.
+ */
+D9_EXPORT int daemon(int nochdir, int noclose)
 {
-	size_t n;
-	va_list ap;
-	COUNT_ARGS(n, arg, arg);
-	char **argv = alloca((n + 1) * sizeof(*argv));
-	va_start(ap, arg);
-	LIST_ARGS(argv, n, arg, ap);
-	va_end(ap);
-	return execv(path, argv);
+	D9_BEGIN(daemon, 0, -1);
+	if (d9_c.site)
+		d9_store_relaxed(&d9_me->slot->call.site, 0);
+	d9_shim_leaves();
+	int r = d9_real.daemon(nochdir, noclose);
+	d9_shim_exec_failed();
+	D9_END(daemon, D9_RESULT(r), 0);
+	return r;
 }
 
-D9_EXPORT int execlp(const char *file, const char *arg, ...)
-{
-	size_t n;
-	va_list ap;
-	COUNT_ARGS(n, arg, arg);
-	char **argv = alloca((n + 1) * sizeof(*argv));
-	va_start(ap, arg);
-	LIST_ARGS(argv, n, arg, ap);
-	va_end(ap);
-	return execvp(file, argv);
-}
-
-D9_EXPORT int execle(const char *path, const char *arg, ...)
-{
-	size_t n;
-	va_list ap;
-	COUNT_ARGS(n, arg, arg);
-	char **argv = alloca((n + 1) * sizeof(*argv));
-	va_start(ap, arg);
-	LIST_ARGS(argv, n, arg, ap);
-	if (arg)
-		(void)va_arg(ap, char *); /* the NULL */
-	char *const *envp = va_arg(ap, char *const *);
-	va_end(ap);
-	return execve(path, argv, envp);
-}
+D9_WRAP_IDLE(pid_t, wait, (int *status), (status), D9_RESULT(d9_r))
+D9_WRAP_IDLE(pid_t, waitpid, (pid_t pid, int *status, int flags), (pid, status, flags), D9_RESULT(d9_r))
+D9_WRAP_IDLE(pid_t, wait3, (int *status, int flags, struct rusage *use), (status, flags, use), D9_RESULT(d9_r))
+D9_WRAP_IDLE(pid_t, wait4, (pid_t pid, int *status, int flags, struct rusage *use), (pid, status, flags, use),
+	     D9_RESULT(d9_r))
+D9_WRAP_IDLE(int, waitid, (idtype_t type, id_t id, siginfo_t *info, int flags), (type, id, info, flags),
+	     D9_RESULT(d9_r))
 
 /* ---- ends that run no destructors ---------------------------------------------------------------------- */
 

@@ -25,7 +25,10 @@
 #undef D9_HOOK_OLD
 #undef D9_PRIMITIVE
 
-/* What a name that this libc lacks answers; programs that use such a name do not start on this libc anyway. */
+/*
+ * What a name answers that no image has: programs that use such a name do not start on this libc.  Until then it is looked
+ * for again at every call, for an image that was opened late may have it (libpthread, before glibc 2.34).
+ */
 static long absent(void)
 {
 	errno = ENOSYS;
@@ -36,6 +39,8 @@ static long absent(void)
 	static ret boot_##name params                            \
 	{                                                        \
 		d9_real_resolve();                               \
+		if (d9_real.name == boot_##name)                 \
+			return (ret)absent();                    \
 		return d9_real.name args;                        \
 	}
 #define D9_HOOK_X D9_HOOK
@@ -43,12 +48,17 @@ static long absent(void)
 	static ret boot_##name params                              \
 	{                                                          \
 		d9_real_resolve();                                 \
-		d9_real.name args;                                 \
+		if (d9_real.name == boot_##name)                   \
+			absent();                                  \
+		else                                               \
+			d9_real.name args;                         \
 	}
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) \
 	static ret boot_##id params                                      \
 	{                                                                \
 		d9_real_resolve();                                       \
+		if (d9_real.id == boot_##id)                             \
+			return (ret)absent();                            \
 		return d9_real.id args;                                  \
 	}
 #define D9_PRIMITIVE(family, flags, name)
@@ -119,12 +129,22 @@ static const struct row shim_rows[] = {
 };
 #define N_SHIM_ROWS (sizeof(shim_rows) / sizeof(*shim_rows))
 
+/* Threads that race here find and store the same.  Too many for the stack. */
+static void *found[N_ROWS], *shim_found[N_SHIM_ROWS];
+
 struct search {
-	void *found[N_ROWS], *shim_found[N_SHIM_ROWS];
 	unsigned images;
 	bool past_us, anywhere;
 	bool second; /* another copy of this library comes before this one */
 };
+
+static void look(const struct d9_image *image, const struct row *of, void **where, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!__atomic_load_n(&where[i], __ATOMIC_RELAXED))
+			__atomic_store_n(&where[i], d9_image_symbol(image, of[i].symbol, of[i].version),
+					 __ATOMIC_RELAXED);
+}
 
 static bool holds(const struct dl_phdr_info *info, ElfW(Addr) address)
 {
@@ -161,12 +181,8 @@ static int visit(struct dl_phdr_info *info, size_t size, void *ctx)
 		s->second |= !program && d9_image_symbol(&image, "d9_abi", NULL);
 		return 0;
 	}
-	for (size_t i = 0; i < N_ROWS; i++)
-		if (!s->found[i])
-			s->found[i] = d9_image_symbol(&image, rows[i].symbol, rows[i].version);
-	for (size_t i = 0; i < N_SHIM_ROWS; i++)
-		if (!s->shim_found[i])
-			s->shim_found[i] = d9_image_symbol(&image, shim_rows[i].symbol, shim_rows[i].version);
+	look(&image, rows, found, N_ROWS);
+	look(&image, shim_rows, shim_found, N_SHIM_ROWS);
 	return 0;
 }
 
@@ -180,15 +196,15 @@ static void resolve(struct search *ret)
 	if (!iterate)
 		iterate = dl_iterate_phdr;
 	(void)iterate(visit, &s);
-	if (!s.found[D9_HK_read - 1]) { /* opened late (dlopen): libc comes before us */
+	if (!found[0]) { /* opened late (dlopen): libc comes before us */
 		s.anywhere = true;
 		(void)iterate(visit, &s);
 	}
 	for (size_t i = 0; i < N_ROWS; i++)
-		__atomic_store_n((void **)((char *)&d9_real + rows[i].slot), s.found[i] ? s.found[i] : (void *)absent,
-				 __ATOMIC_RELEASE);
+		if (found[i])
+			__atomic_store_n((void **)((char *)&d9_real + rows[i].slot), found[i], __ATOMIC_RELEASE);
 	for (size_t i = 0; i < N_SHIM_ROWS; i++)
-		*(void **)((char *)&shim_real + shim_rows[i].slot) = s.shim_found[i];
+		*(void **)((char *)&shim_real + shim_rows[i].slot) = shim_found[i];
 #define FOR_STUB(pointer, name) __atomic_store_n(&pointer, *(void **)&d9_real.name, __ATOMIC_RELEASE)
 	FOR_STUB(d9_real_syscall, syscall);
 	FOR_STUB(d9_real_mutex_lock, pthread_mutex_lock);

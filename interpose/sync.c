@@ -1,4 +1,4 @@
-/* Locks and wake-ups: futex through syscall(), condition variables, mutexes, semaphores. */
+/* Locks and wake-ups: futex through syscall(), condition variables, mutexes, read-write locks, semaphores. */
 #include "hook.h"
 
 #include <linux/futex.h>
@@ -9,9 +9,6 @@
 #ifndef FUTEX_LOCK_PI2
 #define FUTEX_LOCK_PI2 13
 #endif
-
-/* pthread calls return the error; 0 is success. */
-#define PTHREAD_RESULT(r) (-(r))
 
 /* ---- syscall(): assembly for all but the few numbers that matter here ------------------------------ */
 
@@ -154,7 +151,7 @@ __attribute__((used)) long d9_syscall_slow(long n, long a, long b, long c, long 
 
 /* ---- condition variables: two ABIs, by version ----------------------------------------------------- */
 
-#define COND_WAIT(fn, id, params, args)                            \
+#define COND_WAIT(fn, id, params, args, result)                    \
 	int fn params;                                             \
 	D9_EXPORT int fn params                                    \
 	{                                                          \
@@ -164,28 +161,33 @@ __attribute__((used)) long d9_syscall_slow(long n, long a, long b, long c, long 
 			d9_waker_mark(&d9_c, (d9_u64)c);           \
 		d9_waker_note((d9_u64)m); /* the wait unlocks m */ \
 		int d9_r = d9_real.id args;                        \
-		D9_END(id, PTHREAD_RESULT(d9_r), (d9_u64)c);       \
+		D9_END(id, result(d9_r), (d9_u64)c);               \
 		return d9_r;                                       \
 	}
-#define COND_WAKE(fn, id)                   \
-	int fn(pthread_cond_t *c);          \
-	D9_EXPORT int fn(pthread_cond_t *c) \
-	{                                   \
-		d9_waker_note((d9_u64)c);   \
-		return d9_real.id(c);       \
+#define COND_WAKE(fn, id, type)           \
+	int fn(type *c);                  \
+	D9_EXPORT int fn(type *c)         \
+	{                                 \
+		d9_waker_note((d9_u64)c); \
+		return d9_real.id(c);     \
 	}
 #define TIMED (pthread_cond_t * c, pthread_mutex_t * m, const struct timespec *t)
 
-COND_WAIT(d9_cond_wait_new, pthread_cond_wait, (pthread_cond_t * c, pthread_mutex_t *m), (c, m))
-COND_WAIT(d9_cond_wait_old, pthread_cond_wait_old, (pthread_cond_t * c, pthread_mutex_t *m), (c, m))
-COND_WAIT(d9_cond_timedwait_new, pthread_cond_timedwait, TIMED, (c, m, t))
-COND_WAIT(d9_cond_timedwait_old, pthread_cond_timedwait_old, TIMED, (c, m, t))
+COND_WAIT(d9_cond_wait_new, pthread_cond_wait, (pthread_cond_t * c, pthread_mutex_t *m), (c, m), D9_RETURNED)
+COND_WAIT(d9_cond_wait_old, pthread_cond_wait_old, (pthread_cond_t * c, pthread_mutex_t *m), (c, m), D9_RETURNED)
+COND_WAIT(d9_cond_timedwait_new, pthread_cond_timedwait, TIMED, (c, m, t), D9_RETURNED)
+COND_WAIT(d9_cond_timedwait_old, pthread_cond_timedwait_old, TIMED, (c, m, t), D9_RETURNED)
 COND_WAIT(pthread_cond_clockwait, pthread_cond_clockwait,
-	  (pthread_cond_t * c, pthread_mutex_t *m, clockid_t id, const struct timespec *t), (c, m, id, t))
-COND_WAKE(d9_cond_signal_new, pthread_cond_signal)
-COND_WAKE(d9_cond_signal_old, pthread_cond_signal_old)
-COND_WAKE(d9_cond_broadcast_new, pthread_cond_broadcast)
-COND_WAKE(d9_cond_broadcast_old, pthread_cond_broadcast_old)
+	  (pthread_cond_t * c, pthread_mutex_t *m, clockid_t id, const struct timespec *t), (c, m, id, t), D9_RETURNED)
+COND_WAKE(d9_cond_signal_new, pthread_cond_signal, pthread_cond_t)
+COND_WAKE(d9_cond_signal_old, pthread_cond_signal_old, pthread_cond_t)
+COND_WAKE(d9_cond_broadcast_new, pthread_cond_broadcast, pthread_cond_t)
+COND_WAKE(d9_cond_broadcast_old, pthread_cond_broadcast_old, pthread_cond_t)
+COND_WAIT(cnd_wait, cnd_wait, (cnd_t * c, mtx_t *m), (c, m), d9_thrd_result)
+COND_WAIT(cnd_timedwait, cnd_timedwait, (cnd_t *restrict c, mtx_t *restrict m, const struct timespec *restrict t),
+	  (c, m, t), d9_thrd_result)
+COND_WAKE(cnd_signal, cnd_signal, cnd_t)
+COND_WAKE(cnd_broadcast, cnd_broadcast, cnd_t)
 /* A program of the old ABI passes an object of another shape: it must reach the old function, and a new one the new. */
 __asm__(".symver d9_cond_wait_new, pthread_cond_wait@@@GLIBC_2.3.2\n"
 	".symver d9_cond_wait_old, pthread_cond_wait@GLIBC_2.2.5\n"
@@ -218,11 +220,11 @@ static inline __attribute__((always_inline)) void mutex_waits(struct d9_call *c,
 	d9_waker_mark(c, (d9_u64)m);
 	d9_call_owner(c, owner_of(m));
 }
-#define MUTEX_WAIT(name, args)                         \
-	D9_BEGIN(name, (d9_u64)m, -1);                 \
-	mutex_waits(&d9_c, m);                         \
-	int d9_r = d9_real.name args;                  \
-	D9_END(name, PTHREAD_RESULT(d9_r), (d9_u64)m); \
+#define MUTEX_WAIT(name, args)                      \
+	D9_BEGIN(name, (d9_u64)m, -1);              \
+	mutex_waits(&d9_c, m);                      \
+	int d9_r = d9_real.name args;               \
+	D9_END(name, D9_RETURNED(d9_r), (d9_u64)m); \
 	return d9_r
 
 #define MUTEX_LOCK(name, params, args)                               \
@@ -295,6 +297,90 @@ __attribute__((used)) int d9_mutex_unlock_looks(pthread_mutex_t *m)
 }
 
 D9_EXPORT int pthread_mutex_trylock(pthread_mutex_t *m) { return d9_real.pthread_mutex_trylock(m); }
+
+/*
+ * C11's mutex.  No trylock here: its answers differ among the libraries that bring a mtx_lock of their own.  The lock's first word says
+ * whether it is free, and that is only a matter of whether to look at the clock.
+ */
+static inline bool mtx_free(const mtx_t *m)
+{
+	const pthread_mutex_t *p = (const pthread_mutex_t *)m;
+	if (!d9_load_relaxed(&p->__data.__lock))
+		return true;
+	const struct d9_cell *me = d9_me; /* a recursive one of its own is free as well */
+	return me && me->slot && owner_of(p) == (d9_u32)me->slot->tid;
+}
+
+#define MTX_LOCK(name, params, args)                                                \
+	D9_EXPORT int name params                                                   \
+	{                                                                           \
+		if (!(d9_load_relaxed(d9_shim.mask) & D9_BIT(name)) || mtx_free(m)) \
+			return d9_real.name args;                                   \
+		D9_BEGIN(name, (d9_u64)m, -1);                                      \
+		if (d9_c.site) {                                                    \
+			d9_waker_mark(&d9_c, (d9_u64)m);                            \
+			d9_call_owner(&d9_c, owner_of((const pthread_mutex_t *)m)); \
+		}                                                                   \
+		int d9_r = d9_real.name args;                                       \
+		D9_END(name, d9_thrd_result(d9_r), (d9_u64)m);                      \
+		return d9_r;                                                        \
+	}
+MTX_LOCK(mtx_lock, (mtx_t * m), (m))
+MTX_LOCK(mtx_timedlock, (mtx_t *restrict m, const struct timespec *restrict t), (m, t))
+
+D9_EXPORT int mtx_unlock(mtx_t *m)
+{
+	d9_waker_note((d9_u64)m);
+	return d9_real.mtx_unlock(m);
+}
+
+/* ---- read-write locks: as mutexes ---------------------------------------------------------------------- */
+
+/* Who holds it for writing: the word lies where the older layout has its own of the same meaning.  0: readers, or nobody. */
+static d9_u32 writer_of(const pthread_rwlock_t *l) { return (d9_u32)d9_load_relaxed(&l->__data.__cur_writer); }
+_Static_assert(offsetof(pthread_rwlock_t, __data.__cur_writer) == 24, "the writer of a read-write lock");
+
+/* glibc looks at the time that is given even where it need not wait: what it would refuse must reach it. */
+static inline bool good_time(clockid_t id, const struct timespec *t)
+{
+	return (id == CLOCK_REALTIME || id == CLOCK_MONOTONIC) && t && (unsigned long)t->tv_nsec < 1000000000u;
+}
+
+/* The try function takes a lock that is free just as the real one would, preference of writers included; EBUSY else. */
+#define RWLOCK(name, try, params, args, good)                                            \
+	int name params;                                                                 \
+	D9_EXPORT int name params                                                        \
+	{                                                                                \
+		if (!(d9_load_relaxed(d9_shim.mask) & D9_BIT(name)))                     \
+			return d9_real.name args;                                        \
+		if (__builtin_expect((good) && d9_real.pthread_rwlock_##try(l) == 0, 1)) \
+			return 0;                                                        \
+		D9_BEGIN(name, (d9_u64)l, -1);                                           \
+		if (d9_c.site) {                                                         \
+			d9_waker_mark(&d9_c, (d9_u64)l);                                 \
+			d9_call_owner(&d9_c, writer_of(l));                              \
+		}                                                                        \
+		int d9_r = d9_real.name args;                                            \
+		D9_END(name, D9_RETURNED(d9_r), (d9_u64)l);                              \
+		return d9_r;                                                             \
+	}
+#define RW_TIMED (pthread_rwlock_t *restrict l, const struct timespec *restrict t)
+#define RW_CLOCK (pthread_rwlock_t *restrict l, clockid_t id, const struct timespec *restrict t)
+RWLOCK(pthread_rwlock_rdlock, tryrdlock, (pthread_rwlock_t * l), (l), true)
+RWLOCK(pthread_rwlock_wrlock, trywrlock, (pthread_rwlock_t * l), (l), true)
+RWLOCK(pthread_rwlock_timedrdlock, tryrdlock, RW_TIMED, (l, t), good_time(CLOCK_REALTIME, t))
+RWLOCK(pthread_rwlock_timedwrlock, trywrlock, RW_TIMED, (l, t), good_time(CLOCK_REALTIME, t))
+RWLOCK(pthread_rwlock_clockrdlock, tryrdlock, RW_CLOCK, (l, id, t), good_time(id, t))
+RWLOCK(pthread_rwlock_clockwrlock, trywrlock, RW_CLOCK, (l, id, t), good_time(id, t))
+
+D9_EXPORT int pthread_rwlock_tryrdlock(pthread_rwlock_t *l) { return d9_real.pthread_rwlock_tryrdlock(l); }
+D9_EXPORT int pthread_rwlock_trywrlock(pthread_rwlock_t *l) { return d9_real.pthread_rwlock_trywrlock(l); }
+
+D9_EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *l)
+{
+	d9_waker_note((d9_u64)l);
+	return d9_real.pthread_rwlock_unlock(l);
+}
 
 /* ---- semaphores: the lock of Python's threading ------------------------------------------------------ */
 

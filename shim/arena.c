@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#define D9_STOCK 8u /* chunks that are backed before a system call filter comes */
+
 static const d9_u64 off;
 struct d9_shim d9_shim = {.mask = &off};
 __thread struct d9_cell *d9_me;
@@ -277,6 +279,19 @@ bool d9_claim_chunk(struct d9_cell *me)
 	}
 	me->full_epoch = epoch;
 	return false;
+}
+
+void d9_stock_chunks(struct d9_cell *me)
+{
+	d9_u32 n = d9_shim.v.n_chunks, hint = d9_load_relaxed(&d9_shim.v.h->chunk_hint), have = 0;
+	bool can_back = true;
+	for (d9_u32 k = 0; k < n && have < D9_STOCK && can_back; k++) {
+		d9_u32 i = (hint + k) % n;
+		if (!take_chunk(i, D9_THREAD_SLOT(me->thread), &can_back))
+			continue;
+		d9_store_release(&d9_shim.v.entries[i].state, D9_CHUNK_WORD(0, D9_CHUNK_BACKED));
+		have++;
+	}
 }
 
 d9_u32 d9_pin_chunk(struct d9_cell *me)

@@ -106,6 +106,8 @@ void d9_find_tid(void);
 D9_COLD struct d9_cell *d9_enter_thread(void);
 /* New chunk for a thread whose chunk has no room for `len` bytes.  False: none to be had (counted by the caller). */
 bool d9_claim_chunk(struct d9_cell *me);
+/* Backs a few chunks that nobody has, for a time in which none can be. */
+void d9_stock_chunks(struct d9_cell *me);
 /* A chunk for the stacks of sites: never drained, never freed.  Its index + 1, or 0. */
 d9_u32 d9_pin_chunk(struct d9_cell *me);
 /* Counts one event that could not be recorded. */

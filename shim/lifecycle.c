@@ -152,6 +152,15 @@ void d9_shim_exec_failed(void)
 		d9_store_release(&p->end_said, 0);
 }
 
+void d9_shim_leaves(void)
+{
+	struct d9_proc *p = own_proc();
+	if (!p)
+		return;
+	p->exit_code = 0;
+	d9_store_release(&p->end_said, D9_PROC_UEXIT);
+}
+
 void d9_shim_before_uid(d9_u32 uid)
 {
 	struct d9_proc *p = own_proc();
@@ -179,7 +188,9 @@ void d9_shim_before_sandbox(int filter)
 		return;
 	d9_writer_leave(d9_shim.v.h->exit_ms);
 	if (filter) {
-		(void)d9_enter_thread();
+		struct d9_cell *me = d9_enter_thread();
+		if (me)
+			d9_stock_chunks(me); /* until the drainer empties some, there are no others */
 		d9_store_relaxed(&d9_shim.priv->nosys, 1);
 		p->flags |= D9_PROC_SECCOMP;
 		d9_add_relaxed(&d9_shim.v.h->nosyscall, 1);

@@ -29,6 +29,8 @@ void d9_shim_end(d9_u32 how, int code);
 /* exec is about to be tried; if it failed. path as given. */
 void d9_shim_exec(const char *path);
 void d9_shim_exec_failed(void);
+/* This process is about to end inside libc, which the recorder will not see; d9_shim_exec_failed if it did not. */
+void d9_shim_leaves(void);
 
 /* Before a change of user: the arena and the folder go with it, so that the new user can write and remove them. */
 void d9_shim_before_uid(d9_u32 uid);

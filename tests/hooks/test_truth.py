@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
 """One program for each family of hooks; the recording must hold what the program printed, each once, and nothing else."""
+import json
 import os
+import shutil
+import socket
+import subprocess
 import sys
+import threading
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import PROGS, Skip, check, compare, main, need_root, parametrise, test
+from harness import LIMIT, PROGS, Skip, check, compare, main, need_command, need_root, parametrise, test
 
-FAMILIES = ["event_wait", "futex", "cond", "cond_old", "mutex", "sem", "accept_connect", "recv_send", "read_write", "open",
-            "sync", "sleep", "fortify"]
+FAMILIES = ["event_wait", "futex", "cond", "cond_old", "mutex", "rwlock", "join", "c11", "sem", "accept_connect", "recv_send", "read_write", "transfers",
+            "open", "files", "sync", "sleep", "signals", "stdio", "dns", "fortify"]
 
 
 def program(name):
@@ -49,6 +55,73 @@ def fork_and_exec(box):
     for line in r.lines("PROC"):
         ends = [e for e in family if e["event"] == "exit" and e["pid"] == int(line["pid"])]
         check([e["how"] for e in ends] == [int(line["how"])], "the end of %s: %s" % (line, ends))
+
+
+@parametrise(["%s%s" % (name, limit) for name in ("children", "children_old") for limit in ("", " D9_IO_MIN_US=0")])
+def children(box, case):
+    name, *limit = case.split()
+    r = box.run([program(name)], env=dict(word.split("=") for word in limit), rc=0)
+    family = box.meta(next(f for f in box.folders() if os.path.basename(f).startswith(name + "-")))
+    compare(r, [e for e in family if e.get("pid") == r.pid and e["event"] in ("span", "calls", "gap", "pending")], bool(limit))
+
+
+@test
+def the_parent_of_a_daemon_ends_by_exit(box):
+    said = os.path.join(box.path, "said")
+    r = box.run([program("daemon"), said, "daemon"], rc=0)
+    until(lambda: os.path.exists(said) and open(said, encoding="utf-8").read().endswith("\n"))
+    child = open(said, encoding="utf-8").read().split("pid=")[1].split()[0]
+    until(lambda: not os.path.exists("/proc/" + child))
+    ends = [e for e in box.meta() if e["event"] == "exit" and e["pid"] == r.pid]
+    check([(e["how"], e["code"]) for e in ends] == [(2, 0)], "the end of the parent: %s" % ends)
+    check(not [e for e in box.events() if e["event"] == "pending"], "the parent's daemon is shown as a wait")
+
+
+class NameServer(threading.Thread):
+    """Answers after 60 ms: d9.test is 192.0.2.1, nothing else is known."""
+    ADDRESS = "127.9.8.7"
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            self.socket.bind((self.ADDRESS, 53))
+        except OSError as e:
+            raise Skip("no name server at %s: %s" % (self.ADDRESS, e)) from None
+
+    def run(self):
+        while True:
+            query, peer = self.socket.recvfrom(512)
+            time.sleep(0.06)
+            known = b"\2d9\4test\0" in query
+            answer = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\xc0\0\2\1" if known else b""
+            end = query.index(b"\0", 12) + 5
+            flags = b"\x81\x80" if known else b"\x81\x83"
+            self.socket.sendto(query[:2] + flags + b"\0\1" + (b"\0\1" if known else b"\0\0") + b"\0\0\0\0" + query[12:end] + answer, peer)
+
+
+@test
+def names_over_the_network(box):
+    need_root()
+    if not shutil.which("unshare") or subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode:
+        raise Skip("no mount namespace of one's own")
+    NameServer().start()
+    conf = os.path.join(box.path, "resolv.conf")
+    with open(conf, "w", encoding="utf-8") as f:
+        f.write("nameserver %s\n" % NameServer.ADDRESS)
+    script = "mount --bind %s /etc/resolv.conf && LD_PRELOAD=%s exec %s network" % (conf, box.env().get("LD_PRELOAD", ""), program("dns"))
+    r = box.run(["unshare", "-m", "sh", "-c", script], shim=False, rc=0)
+    compare(r, box.events())
+    need_command("spans")
+    spans = json.loads(box.d9("spans", "--json", "--kind", "dns", box.dir).out)["spans"]
+    check(len(spans) == 5 and all(s["stack"] for s in spans), "lookups and their stacks: %s" % spans)
+
+
+def until(condition):
+    end = time.monotonic() + LIMIT
+    while not condition():
+        check(time.monotonic() < end, "it does not come")
+        time.sleep(0.01)
 
 
 @test

@@ -7,6 +7,9 @@
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <threads.h>
 
 static int p[2], epfd, listener, pair[2];
 static sem_t sem;
@@ -14,6 +17,9 @@ static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
 static struct timespec far;
 static volatile int cleaned, tid;
+static pid_t sleeper;
+static pthread_t main_thread;
+static int null, locked;
 
 static void w_epoll_wait(void)
 {
@@ -39,6 +45,62 @@ static void w_sigsuspend(void)
 	sigset_t s;
 	sigemptyset(&s);
 	sigsuspend(&s);
+}
+static void w_sigwait(void)
+{
+	sigset_t s;
+	int sig;
+	sigemptyset(&s);
+	sigaddset(&s, SIGUSR2);
+	sigwait(&s, &sig);
+}
+static void w_sigwaitinfo(void)
+{
+	sigset_t s;
+	sigemptyset(&s);
+	sigaddset(&s, SIGUSR2);
+	sigwaitinfo(&s, NULL);
+}
+static void w_sigtimedwait(void)
+{
+	sigset_t s;
+	struct timespec t = {60, 0};
+	sigemptyset(&s);
+	sigaddset(&s, SIGUSR2);
+	sigtimedwait(&s, NULL, &t);
+}
+static void w_pause(void) { pause(); }
+static void w_waitpid(void) { waitpid(sleeper, NULL, 0); }
+static void w_waitid(void)
+{
+	siginfo_t info;
+	waitid(P_PID, (id_t)sleeper, &info, WEXITED);
+}
+static void w_wait4(void) { wait4(sleeper, NULL, 0, NULL); }
+static void w_pthread_join(void) { pthread_join(main_thread, NULL); }
+static void w_thrd_sleep(void)
+{
+	struct timespec t = {60, 0};
+	thrd_sleep(&t, NULL);
+}
+static void w_readv(void)
+{
+	char b;
+	struct iovec v = {&b, 1};
+	(void)readv(p[0], &v, 1);
+}
+static void w_recvmmsg(void)
+{
+	char b;
+	struct iovec v = {&b, 1};
+	struct mmsghdr h = {.msg_hdr = {.msg_iov = &v, .msg_iovlen = 1}};
+	recvmmsg(pair[0], &h, 1, 0, NULL);
+}
+static void w_splice(void) { (void)splice(p[0], NULL, null, NULL, 1, 0); }
+static void w_fcntl(void)
+{
+	struct flock l = {.l_type = F_WRLCK};
+	fcntl(locked, F_OFD_SETLKW, &l);
 }
 static void w_nanosleep(void)
 {
@@ -103,11 +165,14 @@ static const struct {
 	{                       \
 #name, w_##name \
 	}
-	W(epoll_wait),    W(epoll_pwait), W(epoll_pwait2),   W(poll),      W(ppoll),
-	W(select),        W(pselect),     W(sigsuspend),     W(nanosleep), W(clock_nanosleep),
-	W(usleep),        W(sleep),       W(read),           W(recv),      W(recvfrom),
-	W(recvmsg),       W(accept),      W(accept4),        W(sem_wait),  W(sem_timedwait),
-	W(sem_clockwait), W(cond_wait),   W(cond_timedwait),
+	W(epoll_wait),     W(epoll_pwait), W(epoll_pwait2), W(poll),          W(ppoll),
+	W(select),         W(pselect),     W(sigsuspend),   W(nanosleep),     W(clock_nanosleep),
+	W(usleep),         W(sleep),       W(read),         W(recv),          W(recvfrom),
+	W(recvmsg),        W(accept),      W(accept4),      W(sem_wait),      W(sem_timedwait),
+	W(sigwait),        W(sigwaitinfo), W(sigtimedwait), W(pause),         W(waitpid),
+	W(waitid),         W(wait4),       W(pthread_join), W(thrd_sleep),    W(readv),
+	W(recvmmsg),       W(splice),      W(fcntl),        W(sem_clockwait), W(cond_wait),
+	W(cond_timedwait),
 };
 
 static void cleanup(void *arg)
@@ -140,6 +205,18 @@ int main(void)
 	clock_gettime(CLOCK_REALTIME, &far);
 	far.tv_sec += 60;
 	MUST(!pipe(p) && !socketpair(AF_UNIX, SOCK_STREAM, 0, pair) && !sem_init(&sem, 0, 0));
+	struct flock l = {.l_type = F_WRLCK};
+	int holder = (int)raw(SYS_memfd_create, "x", 0);
+	char self[64];
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", holder);
+	locked = (int)raw(SYS_open, self, O_RDWR);
+	MUST(locked >= 0 && raw(SYS_fcntl, holder, F_OFD_SETLK, &l) == 0);
+	null = (int)raw(SYS_open, "/dev/null", O_RDWR);
+	main_thread = pthread_self();
+	sleeper = (pid_t)raw(SYS_fork);
+	if (!sleeper)
+		for (;;)
+			(void)raw(SYS_pause);
 	epfd = epoll_create1(0);
 	listener = (int)raw(SYS_socket, AF_INET, SOCK_STREAM, 0);
 	MUST(!listen(listener, 1));
@@ -157,6 +234,7 @@ int main(void)
 			return 1;
 		}
 	}
+	raw(SYS_kill, sleeper, SIGKILL);
 	MUST(pthread_mutex_trylock(&m) == 0); /* the cancelled waits for a condition gave it back */
 	struct timespec ms = {0, 1000000};
 	before();

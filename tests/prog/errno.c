@@ -11,9 +11,15 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/select.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <threads.h>
 
 #define BEFORE 4711
 static int wrong;
@@ -65,6 +71,19 @@ static void waits(void)
 	SAME("pselect", pselect(-1, NULL, NULL, NULL, &zero, NULL), -EINVAL);
 	SAME("sigsuspend", sigsuspend(bad), -EFAULT);
 	SAME("nanosleep", nanosleep(&negative, NULL), raw(SYS_nanosleep, &negative, 0));
+	sigset_t usr1;
+	siginfo_t info;
+	int status;
+	struct timespec zero2 = {0, 0};
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	SAME("sigtimedwait", sigtimedwait(&usr1, &info, &zero2), raw(SYS_rt_sigtimedwait, &usr1, &info, &zero2, 8));
+	SAME("sigwaitinfo", sigwaitinfo(bad, &info), -EFAULT);
+	SAME("wait", wait(&status), -ECHILD);
+	SAME("waitpid", waitpid(-1, &status, 0), raw(SYS_wait4, -1, &status, 0, 0));
+	SAME("wait3", wait3(&status, 0, NULL), -ECHILD);
+	SAME("wait4", wait4(-1, &status, 0, NULL), -ECHILD);
+	SAME("waitid", waitid(P_ALL, 0, &info, WEXITED), raw(SYS_waitid, P_ALL, 0, &info, WEXITED, 0));
 	SAME("nanosleep", nanosleep(&zero, NULL), 0);
 	SAME("usleep", usleep(1), 0);
 	SAME("sleep", sleep(0), 0);
@@ -75,6 +94,8 @@ static void waits(void)
 	SAME("syscall", syscall(SYS_close, -1), -EBADF);
 	SAME("syscall", syscall(SYS_getpid), raw(SYS_getpid));
 }
+
+static void nothing(void) {}
 
 static void locks(void)
 {
@@ -92,6 +113,29 @@ static void locks(void)
 	RETURNS("pthread_cond_signal", pthread_cond_signal(&c), 0);
 	RETURNS("pthread_cond_broadcast", pthread_cond_broadcast(&c), 0);
 	RETURNS("pthread_mutex_unlock", pthread_mutex_unlock(&m), 0);
+	pthread_rwlock_t l = PTHREAD_RWLOCK_INITIALIZER;
+	pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_barrier_t b;
+	mtx_t mtx;
+	cnd_t cnd;
+	mtx_init(&mtx, mtx_timed);
+	cnd_init(&cnd);
+	pthread_barrier_init(&b, NULL, 1);
+	RETURNS("pthread_rwlock_wrlock", pthread_rwlock_wrlock(&l), 0);
+	RETURNS("pthread_rwlock_rdlock", pthread_rwlock_rdlock(&l), EDEADLK);
+	RETURNS("pthread_rwlock_tryrdlock", pthread_rwlock_tryrdlock(&l), EBUSY);
+	RETURNS("pthread_rwlock_trywrlock", pthread_rwlock_trywrlock(&l), EBUSY);
+	RETURNS("pthread_rwlock_timedwrlock", pthread_rwlock_timedwrlock(&l, &past), EDEADLK);
+	RETURNS("pthread_rwlock_unlock", pthread_rwlock_unlock(&l), 0);
+	RETURNS("pthread_join", pthread_join(pthread_self(), NULL), EDEADLK);
+	RETURNS("pthread_tryjoin_np", pthread_tryjoin_np(pthread_self(), NULL), EBUSY);
+	RETURNS("pthread_barrier_wait", pthread_barrier_wait(&b), PTHREAD_BARRIER_SERIAL_THREAD);
+	RETURNS("pthread_once", pthread_once(&once, nothing), 0);
+	RETURNS("mtx_timedlock", mtx_timedlock(&mtx, &past), thrd_success);
+	RETURNS("mtx_timedlock", mtx_timedlock(&mtx, &past), thrd_timedout);
+	RETURNS("cnd_timedwait", cnd_timedwait(&cnd, &mtx, &past), thrd_timedout);
+	RETURNS("cnd_signal", cnd_signal(&cnd), thrd_success);
+	RETURNS("mtx_unlock", mtx_unlock(&mtx), thrd_success);
 	SAME("sem_trywait", sem_trywait(&s), -EAGAIN);
 	SAME("sem_timedwait", sem_timedwait(&s, &past), -ETIMEDOUT);
 	SAME("sem_clockwait", sem_clockwait(&s, CLOCK_MONOTONIC, &past), -ETIMEDOUT);
@@ -128,6 +172,45 @@ static void descriptors(void)
 	SAME("eventfd_write", eventfd_write(no_fd, 1), raw(SYS_write, no_fd, &v, 8));
 	SAME("fsync", fsync(no_fd), raw(SYS_fsync, no_fd));
 	SAME("fdatasync", fdatasync(no_fd), raw(SYS_fdatasync, no_fd));
+	struct iovec v1 = {buf, 1};
+	struct mmsghdr mm = {0};
+	off_t at = 0;
+	off64_t at64 = 0;
+	SAME("readv", readv(no_fd, &v1, 1), raw(SYS_readv, no_fd, &v1, 1));
+	SAME("preadv", preadv(no_fd, &v1, 1, 0), raw(SYS_preadv, no_fd, &v1, 1, 0, 0));
+	SAME("preadv64", preadv64(no_fd, &v1, 1, 0), raw(SYS_preadv, no_fd, &v1, 1, 0, 0));
+	SAME("preadv2", preadv2(no_fd, &v1, 1, 0, 0), -EBADF);
+	SAME("preadv64v2", preadv64v2(no_fd, &v1, 1, 0, 0), -EBADF);
+	SAME("writev", writev(no_fd, &v1, 1), raw(SYS_writev, no_fd, &v1, 1));
+	SAME("pwritev", pwritev(no_fd, &v1, 1, 0), raw(SYS_pwritev, no_fd, &v1, 1, 0, 0));
+	SAME("pwritev64", pwritev64(no_fd, &v1, 1, 0), raw(SYS_pwritev, no_fd, &v1, 1, 0, 0));
+	SAME("pwritev2", pwritev2(no_fd, &v1, 1, 0, 0), -EBADF);
+	SAME("pwritev64v2", pwritev64v2(no_fd, &v1, 1, 0, 0), -EBADF);
+	SAME("recvmmsg", recvmmsg(no_fd, &mm, 1, 0, NULL), raw(SYS_recvmmsg, no_fd, &mm, 1, 0, 0));
+	SAME("sendmmsg", sendmmsg(no_fd, &mm, 1, 0), raw(SYS_sendmmsg, no_fd, &mm, 1, 0));
+	SAME("sendfile", sendfile(no_fd, no_fd, &at, 1), raw(SYS_sendfile, no_fd, no_fd, &at, 1));
+	SAME("sendfile64", sendfile64(no_fd, no_fd, &at64, 1), raw(SYS_sendfile, no_fd, no_fd, &at64, 1));
+	SAME("splice", splice(no_fd, NULL, no_fd, NULL, 1, 0), raw(SYS_splice, no_fd, 0, no_fd, 0, 1, 0));
+	SAME("tee", tee(no_fd, no_fd, 1, 0), raw(SYS_tee, no_fd, no_fd, 1, 0));
+	SAME("vmsplice", vmsplice(no_fd, &v1, 1, 0), raw(SYS_vmsplice, no_fd, &v1, 1, 0));
+	SAME("copy_file_range", copy_file_range(no_fd, NULL, no_fd, NULL, 1, 0),
+	     raw(SYS_copy_file_range, no_fd, 0, no_fd, 0, 1, 0));
+	SAME("syncfs", syncfs(no_fd), raw(SYS_syncfs, no_fd));
+	SAME("sync_file_range", sync_file_range(no_fd, 0, 0, 0), raw(SYS_sync_file_range, no_fd, 0, 0, 0));
+	SAME("msync", msync((void *)1, 1, 0), raw(SYS_msync, 1, 1, 0));
+	SAME("flock", flock(no_fd, LOCK_EX), raw(SYS_flock, no_fd, LOCK_EX));
+	SAME("lockf", lockf(no_fd, F_LOCK, 0), -EBADF);
+	SAME("lockf64", lockf64(no_fd, F_TLOCK, 0), -EBADF);
+	SAME("fcntl", fcntl(no_fd, F_GETFL), raw(SYS_fcntl, no_fd, F_GETFL));
+	SAME("fcntl", fcntl(no_fd, F_SETLKW, bad), -EBADF);
+	SAME("fcntl64", fcntl64(no_fd, F_OFD_SETLKW, bad), -EBADF);
+	SAME("ftruncate", ftruncate(no_fd, 0), raw(SYS_ftruncate, no_fd, 0));
+	SAME("ftruncate64", ftruncate64(no_fd, 0), raw(SYS_ftruncate, no_fd, 0));
+	SAME("fallocate", fallocate(no_fd, 0, 0, 1), raw(SYS_fallocate, no_fd, 0, 0, 1));
+	SAME("fallocate64", fallocate64(no_fd, 0, 0, 1), raw(SYS_fallocate, no_fd, 0, 0, 1));
+	RETURNS("posix_fallocate", posix_fallocate(no_fd, 0, 1), EBADF);
+	RETURNS("posix_fallocate64", posix_fallocate64(no_fd, 0, 1), EBADF);
+	SAME("close", close(no_fd), raw(SYS_close, no_fd));
 	int p[2], e = eventfd(0, 0);
 	MUST(!pipe(p));
 	SAME("write", write(p[1], "a", 1), 1);
@@ -146,6 +229,31 @@ static void files(void)
 	SAME("openat64", openat64(no_fd, "x", O_RDONLY), raw(SYS_openat, no_fd, "x", O_RDONLY, 0));
 	SAME("creat", creat(no, 0600), raw(SYS_creat, no, 0600));
 	SAME("creat64", creat64(no, 0600), raw(SYS_creat, no, 0600));
+	struct stat st;
+	struct stat64 st64;
+	struct statx sx;
+	SAME("rename", rename(no, no), -ENOENT);
+	SAME("renameat", renameat(no_fd, "x", no_fd, "x"), -EBADF);
+	SAME("renameat2", renameat2(no_fd, "x", no_fd, "x", 0), -EBADF);
+	SAME("unlink", unlink(no), -ENOENT);
+	SAME("unlinkat", unlinkat(no_fd, "x", 0), -EBADF);
+	SAME("rmdir", rmdir(no), -ENOENT);
+	SAME("mkdir", mkdir(no, 0700), -ENOENT);
+	SAME("mkdirat", mkdirat(no_fd, "x", 0700), -EBADF);
+	SAME("stat", stat(no, &st), -ENOENT);
+	SAME("lstat", lstat(no, &st), -ENOENT);
+	SAME("fstat", fstat(no_fd, &st), -EBADF);
+	SAME("fstatat", fstatat(no_fd, "x", &st, 0), -EBADF);
+	SAME("stat64", stat64(no, &st64), -ENOENT);
+	SAME("lstat64", lstat64(no, &st64), -ENOENT);
+	SAME("fstat64", fstat64(no_fd, &st64), -EBADF);
+	SAME("fstatat64", fstatat64(no_fd, "x", &st64, 0), -EBADF);
+	SAME("statx", statx(no_fd, "x", 0, 0, &sx), -EBADF);
+	SAME("stat", stat("/", &st), 0);
+	SAME("access", access(no, F_OK), -ENOENT);
+	SAME("faccessat", faccessat(no_fd, "x", F_OK, 0), -EBADF);
+	SAME("truncate", truncate(no, 0), -ENOENT);
+	SAME("truncate64", truncate64(no, 0), -ENOENT);
 	SAME("open", open("/dev/null", O_RDONLY), 1);
 	SAME("open64", open64("/dev/null", O_RDONLY), 1);
 }
@@ -161,6 +269,7 @@ static void processes(void)
 	SAME("execlp", execlp("/nowhere", "a", (char *)NULL), -ENOENT);
 	SAME("execle", execle("/nowhere", "a", (char *)NULL, none), -ENOENT);
 	SAME("fexecve", fexecve(no_fd, none, none), -EBADF);
+	SAME("popen", popen("x", "?") ? 0 : -1, -EINVAL);
 	SAME("prctl", prctl(4711, 0, 0, 0, 0), raw(SYS_prctl, 4711, 0, 0, 0, 0));
 	SAME("prctl", prctl(PR_SET_SECCOMP, 4711, 0, 0, 0), -EINVAL);
 	SAME("unshare", unshare(-1), raw(SYS_unshare, -1));

@@ -12,6 +12,71 @@ static volatile int flags = O_RDONLY;
 static int pair[2], p[2];
 static char fifo[64];
 
+int __vprintf_chk(int flag, const char *format, va_list ap);
+static int by_v(FILE *f, const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	int r = vfprintf(f, format, ap);
+	va_end(ap);
+	return r;
+}
+static int by_vd(int fd, const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	int r = vdprintf(fd, format, ap);
+	va_end(ap);
+	return r;
+}
+static int by_stdout(const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	int r = __vprintf_chk(1, format, ap); /* the inline of the headers calls another */
+	va_end(ap);
+	return r;
+}
+
+/* Reading from an empty pipe; writing without a buffer, and to standard output, whose lines here begin with no word. */
+static void buffered(void)
+{
+	int q[2];
+	char text[64];
+	MUST(!pipe(q));
+	FILE *in = fdopen(q[0], "r");
+	MUST(in && !setvbuf(in, NULL, _IONBF, 0));
+#define READ(hook, call, result)                     \
+	do {                                         \
+		when_asleep(act_write, &q[1]);       \
+		size_t r = (size_t)(call);           \
+		woken();                             \
+		expect(hook, result, "fd=%d", q[0]); \
+		MUST(r);                             \
+	} while (0)
+	READ("__fread_chk", fread(text, 1, one, in), (long)r);
+	READ("__fread_unlocked_chk", fread_unlocked(text, 1, one, in), (long)r);
+	READ("__fgets_chk", fgets(text, (int)one + 1, in), r != 0);
+	READ("__fgets_unlocked_chk", fgets_unlocked(text, (int)one + 1, in), r != 0);
+	FILE *out = fdopen(q[1], "w");
+	MUST(out && !setvbuf(out, NULL, _IONBF, 0));
+#define WRITE(hook, call, fd)               \
+	do {                                \
+		int r = call;               \
+		fast(hook, r, "fd=%d", fd); \
+		MUST(r > 0);                \
+	} while (0)
+	WRITE("__fprintf_chk", fprintf(out, "%d %s %.2f", 1, "two", 3.0), q[1]);
+	WRITE("__vfprintf_chk", by_v(out, "%d %s %.2f", 1, "two", 3.0), q[1]);
+	WRITE("__dprintf_chk", dprintf(q[1], "%d %s %.2f", 1, "two", 3.0), q[1]);
+	WRITE("__vdprintf_chk", by_vd(q[1], "%d %s %.2f", 1, "two", 3.0), q[1]);
+	MUST(raw(SYS_read, q[0], text, 40) == 40 && !memcmp(text, "1 two 3.001 two 3.001 two 3.001 two 3.00", 40));
+	fflush(stdout);
+	setvbuf(stdout, NULL, _IOLBF, 4096); /* all that goes through it is looked at */
+	WRITE("__printf_chk", printf("- %d %s %.2f\n", 1, "two", 3.0), 1);
+	WRITE("__vprintf_chk", by_stdout("- %d %s %.2f\n", 1, "two", 3.0), 1);
+}
+
 static void act_send(void *arg)
 {
 	(void)arg;
@@ -72,6 +137,7 @@ int main(void)
 	FAST("__open64_2", open64(fifo, flags), -1);
 	FAST("__openat_2", openat(AT_FDCWD, fifo, flags), -1);
 	FAST("__openat64_2", openat64(AT_FDCWD, fifo, flags), -1);
+	buffered();
 	partner_end();
 	return 0;
 }

@@ -89,36 +89,65 @@ static UNUSED struct {
 	uint64_t hold0, hold1; /* the caller slept at least between these */
 } prog_times;
 
-static UNUSED void print_line(const char *kind, int tid, const char *hook, long result, const char *more, va_list ap)
+/* Where the lines go: through stdio, or past it where stdio is what is tested. */
+static UNUSED int prog_out = 1;
+static UNUSED void put_line(const char *line, size_t n)
 {
-	printf("%s tid=%d hook=%s result=%ld", kind, tid, hook, result);
-	if (more && *more) {
-		putchar(' ');
-		vprintf(more, ap);
-	}
+#ifdef PROG_SAYS_RAW
+	(void)raw(SYS_write, prog_out, line, n);
+#else
+	fwrite(line, 1, n, stdout);
+#endif
+}
+
+struct line {
+	char text[400];
+	size_t n;
+};
+static UNUSED __attribute__((format(printf, 2, 0))) void line_add_v(struct line *l, const char *format, va_list ap)
+{
+	l->n += (size_t)vsnprintf(l->text + l->n, sizeof(l->text) - l->n, format, ap);
+}
+static UNUSED __attribute__((format(printf, 2, 3))) void line_add(struct line *l, const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	line_add_v(l, format, ap);
+	va_end(ap);
+}
+static UNUSED __attribute__((format(printf, 6, 0))) void
+line_begin(struct line *l, const char *kind, int tid, const char *hook, long result, const char *more, va_list ap)
+{
+	l->n = 0;
+	line_add(l, "%s tid=%d hook=%s result=%ld ", kind, tid, hook, result);
+	line_add_v(l, more, ap);
 }
 
 /* One call that is recorded whatever its length, made between before() and after() by this thread. */
 static UNUSED __attribute__((format(printf, 3, 4))) void expect(const char *hook, long result, const char *more, ...)
 {
+	struct line l;
 	va_list ap;
 	va_start(ap, more);
-	print_line("EXPECT", my_tid(), hook, result, more, ap);
+	line_begin(&l, "EXPECT", my_tid(), hook, result, more, ap);
 	va_end(ap);
-	printf(" t0_ns=%lu t1_ns=%lu max_ns=%lu", prog_times.t0, prog_times.t1, prog_times.t1 - prog_times.t0);
+	line_add(&l, " t0_ns=%lu t1_ns=%lu max_ns=%lu", prog_times.t0, prog_times.t1, prog_times.t1 - prog_times.t0);
 	if (prog_times.hold1)
-		printf(" min_ns=%lu", prog_times.hold1 - prog_times.hold0);
-	putchar('\n');
+		line_add(&l, " min_ns=%lu", prog_times.hold1 - prog_times.hold0);
+	line_add(&l, "\n");
+	put_line(l.text, l.n);
 }
 
 /* A call of a hook that records slow ones alone, and this one was not. */
 static UNUSED __attribute__((format(printf, 3, 4))) void fast(const char *hook, long result, const char *more, ...)
 {
+	struct line l;
 	va_list ap;
 	va_start(ap, more);
-	print_line("FAST", my_tid(), hook, result, more, ap);
+	line_begin(&l, "FAST", my_tid(), hook, result, more, ap);
 	va_end(ap);
-	putchar('\n');
+	line_add(&l, "\n");
+	put_line(l.text, l.n);
 }
 
 static UNUSED void before(void)
