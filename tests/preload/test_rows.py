@@ -11,6 +11,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from harness import MUTANT, PROGS, SHIM, Skip, check, equal, main, need_root, parametrise, test
 
+os.environ.pop("LD_LIBRARY_PATH", None)  # meson's, which would lead to what only a RUNPATH should
 HERE = os.path.join(os.path.dirname(PROGS), "preload")
 ROWS = os.path.join(HERE, "rows")
 # what the program does: the naive recorders under which it must fail
