@@ -28,9 +28,8 @@
 #define D9_N_MODULES 2048u
 #define D9_N_TYPES 64u
 /*
- * Hooks that one thread can count, of the 170 that count.  The table is sparse and backed for a thread at its first counted call, so the
- * number is what ten thousand threads pay: 64 make 20 MiB of it, beside 42 for what else they have, within the 64 that were set; 128 would
- * be 60 MiB.  Busy threads of the services that the tests record count 10 to 40.  A call that finds it full is `uncounted`.
+ * Hooks that one thread can count, of all that count.  The table is sparse and backed for a thread at its first counted call, so the
+ * number is what ten thousand threads pay: 64 make 20 MiB, beside 42 for what else they have, within the 64 that were set.  Busy threads of the services that the tests record count 10 to 40.  A call that finds it full is `uncounted`.
  */
 #define D9_N_CALLS 64u
 #define D9_N_CLOCKS 64u
