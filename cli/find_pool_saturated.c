@@ -70,23 +70,41 @@ static bool waits_at(struct d9_model *m, d9_u32 thread, d9_u32 site)
 	return false;
 }
 
-/* A place where all of them have waited, or D9_NO_INDEX. */
-static d9_u32 common_wait(struct d9_model *m, const struct stretch *const *of, size_t n)
+/* Was there always work for the thread? */
+static bool never_waits(struct d9_model *m, d9_u32 thread)
 {
-	const struct d9_trace_thread *th = &m->t->threads.v[of[0]->thread];
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	for (size_t k = 0; k < th->spans.n; k++)
+		if (is_work_wait(m, thread, th->spans.v[k].site, th->spans.v[k].object))
+			return false;
+	return !th->pending.unfinished || !is_work_wait(m, thread, th->pending.site, th->pending.object);
+}
+
+/* A place where this thread has waited, and all others too but those that never had to; or D9_NO_INDEX. */
+static d9_u32 wait_of(struct d9_model *m, const struct stretch *const *of, size_t n, d9_u32 thread)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
 	d9_u32 last = D9_NO_INDEX;
 	for (size_t k = th->spans.n; k-- > 0;) {
 		const struct d9_span *s = &th->spans.v[k];
-		if (s->site == last || !is_work_wait(m, of[0]->thread, s->site, s->object))
+		if (s->site == last || !is_work_wait(m, thread, s->site, s->object))
 			continue;
 		last = s->site;
-		size_t all = 1;
-		while (all < n && waits_at(m, of[all]->thread, s->site))
+		size_t all = 0;
+		while (all < n && (waits_at(m, of[all]->thread, s->site) || never_waits(m, of[all]->thread)))
 			all++;
 		if (all == n)
 			return s->site;
 	}
 	return D9_NO_INDEX;
+}
+
+static d9_u32 common_wait(struct d9_model *m, const struct stretch *const *of, size_t n)
+{
+	d9_u32 site = D9_NO_INDEX;
+	for (size_t i = 0; i < n && site == D9_NO_INDEX; i++)
+		site = wait_of(m, of, n, of[i]->thread);
+	return site;
 }
 
 static bool sits_at(const struct d9_model *m, d9_u32 thread, d9_u32 site, d9_u64 t)
