@@ -151,8 +151,13 @@ static void report(struct d9_model *m, struct d9_findings *out, const struct str
 	d9_finding_n(f, "pool_threads", n);
 	d9_finding_n(f, "queue_wait_ns", D9_NOT_KNOWN);
 	d9_finding_n(f, "blocked_ns", t1 - t0);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		d9_finding_span(f, (struct d9_ref){of[i]->thread, D9_REF_SPAN, of[i]->span});
+		for (d9_u32 k = of[i]->span; k < m->t->threads.v[of[i]->thread].spans.n; k++)
+			if (d9_model_span(m, of[i]->thread, k)->site == of[i]->site &&
+			    d9_model_span(m, of[i]->thread, k)->t0 < of[i]->t1)
+				d9_claim(m, of[i]->thread, k);
+	}
 	f->try[0] = "Give slow work a pool of its own, so that short jobs do not queue behind it.";
 	f->try[1] = "Or make the pool larger (UV_THREADPOOL_SIZE, max_workers, max_blocking_threads).";
 }

@@ -113,6 +113,11 @@ def s28(f, truth, scale):
     check(0 < f["measured"]["on_cpu_ns"] <= f["measured"]["poll_ns"], "not on a CPU: %s" % f["measured"])
 
 
+def slow_connect(f, truth, _scale):
+    near(f["measured"]["blocked_ns"], float(truth["connect_ms"]), "the connect")
+    check("connect" in f["title"] and f["measured"]["count"] == 1, f["title"])
+
+
 SCENARIOS = [
     Scenario("s09_stdout_pipe_stall.rs", {"log-pipe-stall": s09}),
     Scenario("s11_lock_convoy.c", {"lock-contention": s11}, [r"nap\((1000)\)", r"nap\((200)\)"]),
@@ -128,6 +133,7 @@ SCENARIOS = [
     Scenario("s25_lock_order.py", {"deadlock-cycle": s25}, [r"time.sleep\((0\.8)\)"]),
     Scenario("s26_threadpool_starved.js", {"pool-saturated": s26}, [r"\}, (350)\)"]),
     Scenario("s28_sync_json.js", {"long-poll": s28}, [r"< (250)e6", r"\}, (700)\)"]),
+    Scenario("slow_connect.c", {"slow-call": slow_connect}),
 ]
 
 
@@ -177,7 +183,10 @@ def truth_of(r):
 
 
 def judge(box, s, name, scale):
-    r = box.run(command(box, s, name, scale), rc=0)
+    judge_run(box, box.run(command(box, s, name, scale), rc=0), s, scale)
+
+
+def judge_run(box, r, s, scale):
     truth = truth_of(r)
     findings = box.findings()
     check(findings, "nothing was found")
@@ -194,6 +203,22 @@ def judge(box, s, name, scale):
 def the_right_finding_first(box, name):
     s = next(s for s in SCENARIOS if s.name == name)
     judge(box, s, name.rsplit(".", 1)[0], 1)
+
+
+@harness.test
+def a_slow_name_lookup(box):
+    """Its name server has a loopback address of its own, and its resolv.conf is in a mount namespace."""
+    harness.need_root()
+    if subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode:
+        raise Skip("no mount namespace of one's own")
+    s = Scenario("slow_lookup.c", {"slow-call": lambda f, truth, _: (
+        near(f["measured"]["blocked_ns"], float(truth["lookup_ms"]), "the lookup"), check("getaddrinfo" in f["title"], f["title"]))})
+    conf = os.path.join(box.path, "resolv.conf")
+    with open(conf, "w", encoding="utf-8") as f:
+        f.write("nameserver 127.9.53.1\n")
+    exe = command(box, s, "slow_lookup", 1)[0]
+    script = "mount --bind %s /etc/resolv.conf && LD_PRELOAD=%s exec %s" % (conf, box.env().get("LD_PRELOAD", ""), exe)
+    judge_run(box, box.run(["unshare", "-m", "sh", "-c", script], shim=False, rc=0), s, 1)
 
 
 @harness.parametrise([s.name for s in SCENARIOS if s.constants])
