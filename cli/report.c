@@ -111,6 +111,17 @@ static void gather_unseen(struct d9_report *r)
 		if (t->procs.v[i].shown && d9_is_unhooked(t, i))
 			add_unseen(r, "hooks", text);
 	}
+	for (d9_u32 i = 0; i < t->procs.n; i++) {
+		const struct d9_trace_proc *p = &t->procs.v[i];
+		char text[400];
+		if (!p->shown || p->end_how != 4 || p->became != D9_NO_INDEX)
+			continue;
+		snprintf(text, sizeof(text),
+			 "pid %d became %.200s, which is not recorded: `d9 check` says whether it could be, or it got "
+			 "another environment",
+			 p->pid, p->exec && *p->exec ? p->exec : "another program");
+		add_unseen(r, "exec", text);
+	}
 	add_unseen(r, "kernel", "no kernel helper (d9-kernel) took part: runq and offcpu are empty");
 	for (size_t i = 0; i < t->procs.n; i++)
 		if (t->procs.v[i].flags & 1)

@@ -120,7 +120,9 @@ struct d9_trace_proc {
 	d9_u64 end_t;
 	struct d9_mapping *maps; /* made when first asked for */
 	size_t n_maps;
-	bool running; /* when it was read */
+	const char *exec; /* the program that it last tried to become, NULL = none */
+	d9_u32 became; /* index of the process of another family that it is now, D9_NO_INDEX = none that is recorded */
+	bool running;  /* when it was read */
 	bool shown;
 };
 

@@ -164,17 +164,24 @@ static void first_and_last(const struct d9_trace *t, struct d9_trace_thread *th)
 	th->last = last > th->first ? last : th->first;
 }
 
-/* A process that later ran another program, which is a family of its own: same pid, same start. */
+/*
+ * A process that later ran another program, which is a family of its own: same pid, same start.  One that was over before a
+ * drainer looked has no start: if it said itself that it would exec, the pid is enough.
+ */
 static void find_exec(struct d9_trace *t, struct d9_trace_proc *p)
 {
+	bool said = p->end_how == 4;
 	d9_u64 born = D9_NOT_KNOWN;
-	for (size_t i = 0; i < t->procs.n && p->start; i++) {
+	for (d9_u32 i = 0; i < t->procs.n; i++) {
 		const struct d9_trace_proc *q = &t->procs.v[i];
-		if (q->family != p->family && q->parent == D9_NO_INDEX && q->pid == p->pid && q->start == p->start &&
-		    q->born > p->born && q->born < born)
+		bool same = p->start && q->start ? p->start == q->start : said;
+		if (q->family != p->family && q->parent == D9_NO_INDEX && q->pid == p->pid && same &&
+		    q->born > p->born && q->born < born) {
 			born = q->born;
+			p->became = i;
+		}
 	}
-	if (born == D9_NOT_KNOWN)
+	if (born == D9_NOT_KNOWN || said || (p->end_how && p->end_how != 5))
 		return;
 	p->end_how = 4;
 	p->end_t = born;
@@ -205,8 +212,7 @@ void d9_trace_finish(struct d9_trace *t)
 	for (size_t i = 0; i < t->procs.n; i++)
 		convert_proc(t, &t->procs.v[i]);
 	for (size_t i = 0; i < t->procs.n; i++)
-		if (!t->procs.v[i].end_how || t->procs.v[i].end_how == 5)
-			find_exec(t, &t->procs.v[i]);
+		find_exec(t, &t->procs.v[i]);
 	for (size_t i = 0; i < t->threads.n; i++)
 		first_and_last(t, &t->threads.v[i]);
 	for (size_t i = 0; i < t->modules.n; i++) {

@@ -59,7 +59,8 @@ static d9_u32 proc_index(struct d9_loader *l, d9_u32 id)
 	if (i != D9_NO_INDEX || id == D9_NO_INDEX)
 		return i;
 	d9_vec_push(&l->t->procs,
-		    (struct d9_trace_proc){.id = id, .family = l->family, .parent = D9_NO_INDEX, .exe = ""});
+		    (struct d9_trace_proc){
+			    .became = D9_NO_INDEX, .id = id, .family = l->family, .parent = D9_NO_INDEX, .exe = ""});
 	i = (d9_u32)l->t->procs.n - 1;
 	d9_map_put(&l->procs, id, i);
 	return i;
@@ -160,7 +161,8 @@ static void take_proc(struct d9_loader *l, const struct d9_segr_event *ev)
 	d9_u32 i = proc_index(l, e->id);
 	if (l->t->procs.v[i].generation && e->generation && l->t->procs.v[i].generation != e->generation) {
 		/* the place in the table has a new tenant */
-		d9_vec_push(&l->t->procs, (struct d9_trace_proc){.id = e->id, .family = l->family, .exe = ""});
+		d9_vec_push(&l->t->procs,
+			    (struct d9_trace_proc){.became = D9_NO_INDEX, .id = e->id, .family = l->family, .exe = ""});
 		i = (d9_u32)l->t->procs.n - 1;
 		d9_map_put(&l->procs, e->id, i);
 	}
@@ -412,6 +414,10 @@ static void take_other(struct d9_loader *l, struct d9_trace_thread *th, const st
 		break;
 	case D9_EV_exit:
 		take_exit(l, th, ev);
+		break;
+	case D9_EV_exec:
+		if (th->proc != D9_NO_INDEX)
+			l->t->procs.v[th->proc].exec = tail_str(l, &ev->tail, &(size_t){0});
 		break;
 	case D9_EV_park:
 	case D9_EV_poll:

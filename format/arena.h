@@ -124,8 +124,8 @@ struct d9_arena_header {
 	d9_u32 clock_pairs_next; /* pairs ever written; the ring holds the last D9_N_CLOCKS */
 	d9_u32 switches_next;    /* switches ever made; the ring holds the last D9_N_SWITCHES */
 	d9_u32 switches_told;    /* of them, how many drainers have written */
-	d9_u32 pad;
-	d9_u64 tsc_hz; /* estimate, 0 until two pairs are far enough apart */
+	d9_u32 warnings_lock;    /* a member adds a line */
+	d9_u64 tsc_hz;           /* estimate, 0 until two pairs are far enough apart */
 
 	/* page 1: clock pairs */
 	_Alignas(4096) struct d9_clock_pair clocks[D9_N_CLOCKS];

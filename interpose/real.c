@@ -83,7 +83,10 @@ struct d9_real d9_real = {
 #undef D9_PRIMITIVE
 };
 void *d9_real_syscall = boot_syscall, *d9_real_mutex_lock = boot_pthread_mutex_lock,
-     *d9_real_mutex_trylock = boot_pthread_mutex_trylock, *d9_real_mutex_unlock = boot_pthread_mutex_unlock;
+     *d9_real_mutex_trylock = boot_pthread_mutex_trylock, *d9_real_mutex_unlock = boot_pthread_mutex_unlock,
+     *d9_real_dlopen = boot_dlopen, *d9_real_dlmopen = boot_dlmopen;
+
+bool d9_real_resolved;
 
 struct row {
 	const char *symbol, *version;
@@ -210,6 +213,9 @@ static void resolve(struct search *ret)
 	FOR_STUB(d9_real_mutex_lock, pthread_mutex_lock);
 	FOR_STUB(d9_real_mutex_trylock, pthread_mutex_trylock);
 	FOR_STUB(d9_real_mutex_unlock, pthread_mutex_unlock);
+	FOR_STUB(d9_real_dlopen, dlopen);
+	FOR_STUB(d9_real_dlmopen, dlmopen);
+	__atomic_store_n(&d9_real_resolved, true, __ATOMIC_RELEASE);
 	ret->second = s.second;
 }
 

@@ -8,6 +8,7 @@
 #include "format/arena.h"
 #include "format/families.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <netdb.h>
@@ -17,6 +18,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,8 +95,10 @@ struct d9_real {
 };
 extern D9_HIDDEN struct d9_real d9_real;
 /* The same as in d9_real, for the assembly stubs. */
-extern D9_HIDDEN void *d9_real_syscall, *d9_real_mutex_lock, *d9_real_mutex_trylock, *d9_real_mutex_unlock;
+extern D9_HIDDEN void *d9_real_syscall, *d9_real_mutex_lock, *d9_real_mutex_trylock, *d9_real_mutex_unlock,
+	*d9_real_dlopen, *d9_real_dlmopen;
 
+extern D9_HIDDEN bool d9_real_resolved;
 /* Resolves every pointer.  Idempotent; racing threads store the same values.  Reads the loader's list, allocates nothing. */
 void d9_real_resolve(void);
 

@@ -58,6 +58,7 @@ static int define_warnings(struct d9_drain *d)
 	char line[400];
 	const char *p = d->v.h->warnings, *end = p + sizeof(d->v.h->warnings);
 	int r = 0;
+	d->warnings_told = (d9_u32)strnlen(p, sizeof(d->v.h->warnings));
 	while (!r && p < end && *p) {
 		struct d9_text t = d9_text_in(line, sizeof(line));
 		for (; p < end && *p && *p != '\n'; p++)
@@ -343,6 +344,8 @@ int d9_define_changed(struct d9_drain *d)
 {
 	d9_u32 procs = d9_load_acquire(&d->v.h->proc_next), modules = d9_load_acquire(&d->v.h->module_next);
 	int r = 0;
+	if (strnlen(d->v.h->warnings, sizeof(d->v.h->warnings)) != d->warnings_told)
+		r = define_warnings(d);
 	for (d9_u32 i = 0; !r && i < procs && i < D9_N_PROCS; i++)
 		r = define_proc(d, i);
 	for (d9_u32 i = 0; !r && i < modules && i < D9_N_MODULES; i++)

@@ -197,6 +197,34 @@ void d9_shim_before_sandbox(int filter)
 	}
 }
 
+/*
+ * Once a line; control characters of a name stay out of it.  Whoever finds the lock taken (by another member, which may have
+ * died so, or by the code that this handler interrupted) lets it be.
+ */
+static void warn(const char *name, const char *what)
+{
+	struct d9_arena_header *h = d9_shim.v.h;
+	char line[400];
+	d9_u32 unlocked = 0;
+	struct d9_text l = d9_text_in(line, sizeof(line));
+	for (; *name && l.n < 200; name++)
+		d9_text_char(&l, *name >= ' ' && *name != 127 ? *name : '?');
+	d9_text_str(&l, what);
+	d9_text_char(&l, '\n');
+	if (!d9_cas_acq_rel(&h->warnings_lock, &unlocked, 1))
+		return;
+	struct d9_text t = {h->warnings, strnlen(h->warnings, sizeof(h->warnings)), sizeof(h->warnings)};
+	if (t.n + l.n < t.size && !strstr(h->warnings, line))
+		d9_text_str(&t, line);
+	d9_store_release(&h->warnings_lock, 0);
+}
+
+void d9_shim_unseen(const char *name, const char *what)
+{
+	if (own_proc())
+		warn(name, what);
+}
+
 void d9_shim_before_no_clock(void)
 {
 	struct d9_private *pr = d9_shim.priv;
@@ -205,12 +233,10 @@ void d9_shim_before_no_clock(void)
 		return; /* the last: a vfork child in its parent's memory */
 	d9_store_release(&d9_shim.mask, &off);
 	if (p) {
-		struct d9_arena_header *h = d9_shim.v.h;
-		struct d9_text t = {h->warnings, strlen(h->warnings), sizeof(h->warnings)};
-		d9_text_str(&t, "a process forbade itself the time stamp counter (PR_SET_TSC, strict seccomp): its "
-				"recording ended there\n");
+		warn("a process",
+		     " forbade itself the time stamp counter (PR_SET_TSC, strict seccomp): its recording ended there");
 		if (!pr->nosys)
-			d9_writer_leave(h->exit_ms);
+			d9_writer_leave(d9_shim.v.h->exit_ms);
 	}
 	d9_store_release(&pr->alive, D9_REFUSED); /* nothing of the recorder reads a clock here again */
 }

@@ -44,6 +44,8 @@ void d9_shim_sandbox_failed(int was_free);
 void d9_shim_before_no_clock(void);
 /* May the recorder make system calls of its own here? */
 int d9_shim_free(void);
+/* Something of the program will not be seen: NAME and a sentence about it, for d9 status and d9 report.  Once for each. */
+void d9_shim_unseen(const char *name, const char *what);
 /* The calling thread has a new name. */
 void d9_shim_renamed(void);
 

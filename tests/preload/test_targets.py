@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Programs for which LD_PRELOAD is not enough, too much, or nothing: they run as ever, and d9 run says what is missing."""
+import json
 import os
 import shutil
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import D9, SHIM, Skip, check, equal, main, need_command, need_root, parametrise, test
+from harness import D9, PROGS, SHIM, Skip, check, equal, main, need_command, need_root, parametrise, test
 
 SOURCE = r"""
 #include <stdio.h>
@@ -31,9 +32,13 @@ def sleeps(box):
     return [e for e in box.events() if e["event"] == "span" and e["hook"] in ("usleep", "nanosleep", "clock_nanosleep")]
 
 
-def d9_run(box, program):
+def d9_run_args(box, argv):
     need_command("run")
-    return box.run([D9, "run", "--dir", box.dir, "--", program], shim=False)
+    return box.run([D9, "run", "--dir", box.dir, "--", *argv], shim=False)
+
+
+def d9_run(box, program):
+    return d9_run_args(box, [program])
 
 
 @parametrise(["gcc -fsanitize=address", "gcc -fsanitize=address -static-libasan", "gcc -fsanitize=undefined", "gcc -fsanitize=thread",
@@ -81,6 +86,37 @@ def with_rights_of_its_own(box):
     os.chown(box.dir, 65534, 65534)
     r = box.run([D9, "run", "--dir", box.dir, "--", program], shim=False, user=65534, group=65534)
     says_why(box, r, "fine alone\n", "nothing was recorded", "d9 check")
+
+
+def unseen(box, what):
+    r = json.loads(box.d9("report", "--json", "--session", "all", box.dir).out)
+    return [u["detail"] for u in r["unseen"] if u["what"] == what]
+
+
+@parametrise(["bare", "run"])
+def modules_that_go_past_the_hooks(box, how):
+    program = os.path.join(PROGS, "dl")
+    r = box.run([program]) if how == "bare" else d9_run(box, program)
+    equal((r.rc, r.out), (0, ""), "the program: %s" % r.err)
+    told = unseen(box, "warning")
+    equal(sorted(line.split()[0] for line in told), ["libm.so.6", "libresolv.so.2"], "modules named: %s" % told)
+    check(any("DEEPBIND" in line for line in told) and any("dlmopen" in line for line in told), told)
+
+
+@parametrise(["-static", "an empty environment"])
+def a_program_that_becomes_one_that_is_not_recorded(box, how):
+    program = build(box, *([how] if how.startswith("-") else []))
+    script = "exec %s%s" % ("" if how.startswith("-") else "env -i ", program)
+    r = d9_run_args(box, ["sh", "-c", script])
+    equal(r.rc, 7, "the program: %s" % r.err)
+    told = unseen(box, "exec")
+    check(len(told) == 1 and os.path.basename(program) in told[0] and "not recorded" in told[0], "told: %s" % told)
+
+
+@test
+def a_program_that_becomes_one_that_is_recorded(box):
+    r = d9_run_args(box, ["sh", "-c", "exec " + build(box)])
+    equal((r.rc, unseen(box, "exec")), (7, []), "told of what is seen")
 
 
 @parametrise(["missing", "too short", "not readable"])
