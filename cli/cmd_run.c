@@ -7,6 +7,7 @@
 #include "run_families.h"
 #include "shim_path.h"
 
+#include "shim/clock.h"
 #include "shim/config.h"
 
 #include <ctype.h>
@@ -26,10 +27,11 @@
 
 enum { EXIT_OWN = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 #define ROUND_MS 20
+#define LOOK_NS 2000000000ull /* when it should have been seen that something is recorded */
 
 struct run {
 	const char *dir;
-	bool quiet;
+	bool quiet, unsupported; /* the last: said already why nothing is recorded */
 	char **cmd;
 	char abs_dir[PATH_MAX], shim[PATH_MAX], name[40];
 	sigset_t old_mask; /* the program gets this and what follows as d9 got it */
@@ -167,6 +169,7 @@ static int preload(struct run *r)
 	if (e)
 		return d9_fail(EXIT_OWN, "libd9shim.so was not found beside d9; is it installed?");
 	if (first_library(r->cmd[0], first, sizeof(first)) == -ENOTSUP) {
+		r->unsupported = true;
 		fprintf(stderr, "d9: %s is built for musl, not for glibc: it runs, but nothing is recorded\n",
 			r->cmd[0]);
 		return 0;
@@ -226,9 +229,23 @@ static int start(struct run *r)
 		       r->cmd[0], strerror(e));
 }
 
+static bool disabled(void)
+{
+	const char *enabled = getenv("D9_ENABLED");
+	return enabled && !strcmp(enabled, "0");
+}
+
+/* Said while there is still time to start it otherwise, not only when it has ended. */
+static void check_arrival(const struct run *r)
+{
+	if (!r->quiet && !r->unsupported && !disabled() && !d9_families_count(r->families))
+		fprintf(stderr, "d9: nothing is recorded of %s so far: `d9 check %s` says why\n", r->cmd[0], r->cmd[0]);
+}
+
 /* Waits for the program and drains meanwhile.  Its waitpid status. */
 static int attend(struct run *r)
 {
+	d9_u64 look = d9_mono_ns() + LOOK_NS;
 	for (;;) {
 		int status;
 		struct pollfd p = {r->signals, POLLIN, 0};
@@ -237,6 +254,10 @@ static int attend(struct run *r)
 			return status;
 		}
 		d9_families_round(r->families);
+		if (look && d9_mono_ns() > look) {
+			look = 0;
+			check_arrival(r);
+		}
 		if (poll(&p, 1, ROUND_MS) <= 0)
 			continue;
 		struct signalfd_siginfo si;
@@ -268,8 +289,9 @@ static void summarize(const struct run *r)
 	const struct d9_families *f = r->families;
 	if (r->quiet)
 		return;
-	const char *enabled = getenv("D9_ENABLED");
-	if (!d9_families_count(f) && enabled && !strcmp(enabled, "0")) {
+	if (r->unsupported && !d9_families_count(f))
+		return;
+	if (!d9_families_count(f) && disabled()) {
 		fprintf(stderr, "d9: nothing was recorded, as D9_ENABLED=0 says\n");
 		return;
 	}

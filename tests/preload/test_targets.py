@@ -13,7 +13,11 @@ SOURCE = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-int main(void) { usleep(2000); printf("fine %s\n", getenv("LD_PRELOAD") ? "preloaded" : "alone"); return 7; }
+int main(void) {
+#ifdef SLOW
+    sleep(4);
+#endif
+    usleep(2000); printf("fine %s\n", getenv("LD_PRELOAD") ? "preloaded" : "alone"); return 7; }
 """
 
 
@@ -63,6 +67,15 @@ def static(box, flag):
     says_why(box, d9_run(box, program), "fine preloaded\n", "nothing was recorded", "d9 check")
     r = box.d9("check", program, rc=1)
     check("linked statically" in r.out, r.out)
+
+
+@test
+def said_while_it_runs(box):
+    program = build(box, "-static", "-DSLOW")
+    p = box.start([D9, "run", "--dir", box.dir, "--", program], shim=False)
+    equal(p.stderr.readline(), "d9: nothing is recorded of %s so far: `d9 check %s` says why\n" % (program, program), "said")
+    check(p.poll() is None, "only when it was over")
+    says_why(box, box.finish(p), "fine preloaded\n", "nothing was recorded")
 
 
 @test
