@@ -10,7 +10,8 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from harness import D9, LIMIT, Skip, check, equal, main, need_command, need_root, parametrise, test
 
-READS = """import os, select
+READS = """import os, select, sys
+if sys.argv[1:]: os.setgid(int(sys.argv[1])), os.setuid(int(sys.argv[1]))
 fd = os.open('/dev/zero', os.O_RDONLY)
 while True:
     if not select.select([0], [], [], 0.1)[0]: continue
@@ -25,8 +26,8 @@ ENV = {"D9_IO_MIN_US": "0", "D9_STACKS": "off", "D9_ROTATE_SECS": "1", "D9_NAME"
 class Reader:
     """A recorded program that reads as often as it is told."""
 
-    def __init__(self, box, how):
-        argv = [sys.executable, "-S", "-c", READS]
+    def __init__(self, box, how, *uid):
+        argv = [sys.executable, "-S", "-c", READS, *uid]
         if how == "run":
             argv = [D9, "run", "--quiet", "--dir", box.dir, "--"] + argv
         self.box, self.how, self.total = box, how, 0
@@ -99,6 +100,25 @@ def a_full_disk(box, how):
         reader.read(1000)
         reader.finish()
         os.sync()
+
+
+@test
+def a_permission_that_is_taken_away(box):
+    """Of one that became another user: root may write everywhere."""
+    need_root()
+    os.chmod(box.path, 0o755)
+    reader = Reader(box, "bare", "65534")
+    reader.read(1000)
+    time.sleep(1.2)
+    reader.read(1000)
+    folder = [f for f in box.folders() if "reader" in f][0]
+    os.chmod(folder, 0)
+    reader.read(20000)
+    reader.until("failed", 10)
+    equal(reader.status()["last_error"]["code"], "dir", "the error")
+    os.chmod(folder, 0o700)
+    reader.until("on", 40)
+    reader.finish()
 
 
 @test
