@@ -96,7 +96,9 @@ static void check_proc(struct d9_drain *d, d9_u32 i)
 	bool there = read_stat(p->pid, &st);
 	if (!there && d9_sys2(SYS_kill, p->pid, 0) != -ESRCH)
 		return; /* /proc is not there or hides it: not known to be gone */
-	if (there && !p->start)
+	/* Met for the first time, it may be over long since, and another process have its id: only a member maps the arena. */
+	bool other = there && !p->start && st.state != 'Z' && d->o.path && d9_maps_lack(p->pid, d->o.path);
+	if (there && !p->start && !other)
 		p->start = st.start;
 	/* A main thread that ended before the others is a zombie in a process that lives. */
 	/* After an exec the process goes on, but not this image of it; on its way out it has no memory before it is a zombie. */
@@ -104,7 +106,8 @@ static void check_proc(struct d9_drain *d, d9_u32 i)
 	/* Its parent is about to wait for it, and will know how it ended. */
 	if (d->o.kind == D9_LEASE_RUN && there && st.state == 'Z' && st.parent == (d9_u64)d9_sys0(SYS_getpid))
 		return;
-	bool dead = left || !there || st.state == 'X' || (st.state == 'Z' && st.threads <= 1) || p->start != st.start;
+	bool dead = left || other || !there || st.state == 'X' || (st.state == 'Z' && st.threads <= 1) ||
+		    p->start != st.start;
 	if (!dead)
 		return;
 	if (!p->ended_tsc)

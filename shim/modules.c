@@ -184,12 +184,13 @@ static int open_maps(int pid)
 	return (int)d9_sys3(SYS_open, (long)name, O_RDONLY | O_CLOEXEC, 0);
 }
 
-bool d9_maps_hold(int pid, const char *path)
+/* 1, 0, or -1: its maps cannot be read. */
+static int holds(int pid, const char *path)
 {
 	struct lines l = {.fd = open_maps(pid)};
-	bool found = false;
+	int found = 0;
 	if (l.fd < 0)
-		return false;
+		return -1;
 	for (char *line; !found && (line = next_line(&l));) {
 		struct mapping m;
 		parse_line(line, &m);
@@ -198,6 +199,9 @@ bool d9_maps_hold(int pid, const char *path)
 	(void)d9_sys1(SYS_close, l.fd);
 	return found;
 }
+
+bool d9_maps_hold(int pid, const char *path) { return holds(pid, path) > 0; }
+bool d9_maps_lack(int pid, const char *path) { return !holds(pid, path); }
 
 /* The id given out last, from /proc/loadavg; -1 = not known. */
 static long last_pid(void)
@@ -225,20 +229,20 @@ static bool any_other_holds(const char *path)
 }
 
 /*
- * A look at /proc is no snapshot, but it goes up: one that forks and ends before it is reached leaves a child with a higher id,
- * which is still to come.  Only if ids began anew meanwhile may one be missed.  Where that happens again and again the answer is yes,
- * which costs a file that the next start removes.
+ * A look at /proc is no snapshot: one that forks and ends meanwhile may hide its child.  A look during which no process came to be
+ * counts at once.  On a busy machine there is none such; then three in a row must find nobody, which only a chain of processes that
+ * each fork and end at the right moments can outlive.
  */
 bool d9_maps_held_by_others(const char *path)
 {
-	for (int tries = 0; tries < 20; tries++) {
+	for (int looks = 0; looks < 3; looks++) {
 		long before = last_pid();
 		if (any_other_holds(path))
 			return true;
-		if (before < 0 || last_pid() >= before)
+		if (before >= 0 && last_pid() == before)
 			return false;
 	}
-	return true;
+	return false;
 }
 
 bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (*back)(const void *, d9_u64))

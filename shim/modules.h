@@ -17,6 +17,8 @@ bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (
 
 /* Does a line of /proc/PID/maps end with `path`?  False too if the file cannot be read. */
 bool d9_maps_hold(int pid, const char *path);
+/* Can they be read, and is `path` not among them? */
+bool d9_maps_lack(int pid, const char *path);
 /* Does any process but the calling one map `path`?  Looks at all of /proc: for the end of a family alone. */
 bool d9_maps_held_by_others(const char *path);
 

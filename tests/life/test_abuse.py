@@ -245,7 +245,7 @@ def a_file_size_limit_does_not_kill_the_program(box, limit):
     equal(r.rc, 9, "exit code")
 
 
-@parametrise([40, 120, 300, 1000])
+@parametrise([40, 120, 400, 1000])
 def an_address_space_limit_is_the_programs(box, mib):
     limit = mib << 20
     lower = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))}

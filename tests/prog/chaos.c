@@ -1,0 +1,308 @@
+/*
+ * chaos SECONDS: everything that has ever troubled a recorder, at once: forks of all kinds, threads that come, go, are cancelled in
+ * their waits or jump out of them, handlers that wait, modules that come and go, locks, pipes.  Each part checks its own
+ * answers; two threads count their calls, which a recording must hold or have counted as lost.
+ */
+#include "prog.h"
+
+#include <dlfcn.h>
+#include <poll.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+static volatile int stop;
+static unsigned long forks, cancels, jumps, opens, turns, bytes, handled;
+extern pid_t _Fork(void);
+#pragma weak _Fork
+extern char **environ;
+
+/* ---- counted ---- */
+struct counter {
+	int tid;
+	unsigned long n;
+};
+static void *count(void *arg)
+{
+	struct counter *c = arg;
+	c->tid = my_tid();
+	while (!stop) {
+		poll(NULL, 0, 0);
+		c->n++;
+		raw(SYS_sched_yield);
+	}
+	return NULL;
+}
+
+/* ---- forks ---- */
+static int in_child(void)
+{
+	char b;
+	for (int i = 0; i < 3; i++)
+		poll(NULL, 0, 0);
+	return read(-1, &b, 1) == -1 && errno == EBADF ? 7 : 8;
+}
+static void reap(pid_t pid)
+{
+	int status;
+	MUST(pid > 0);
+	while (waitpid(pid, &status, 0) < 0)
+		MUST(errno == EINTR);
+	MUST(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+	forks++;
+}
+static char *exit_7[] = {"sh", "-c", "exit 7", NULL};
+static __attribute__((noinline)) pid_t by_vfork(void)
+{
+	pid_t pid = vfork();
+	if (!pid) {
+		execv("/bin/sh", exit_7);
+		_exit(9);
+	}
+	return pid;
+}
+static pid_t by_fork(unsigned kind)
+{
+	pid_t pid = kind == 0 || !_Fork ? fork() : kind == 1 ? _Fork() : (pid_t)syscall(SYS_fork);
+	if (!pid)
+		_exit(in_child());
+	return pid;
+}
+static void *forker(void *arg)
+{
+	for (unsigned i = 0; !stop; i++) {
+		pid_t pid = -1;
+		if (i % 40 == 38)
+			MUST(!posix_spawn(&pid, "/bin/sh", NULL, NULL, exit_7, environ));
+		else
+			pid = i % 40 == 39 ? by_vfork() : by_fork(i % 3);
+		reap(pid);
+	}
+	return arg;
+}
+
+/* ---- cancelled in a wait ---- */
+static int pipe_fd[2], epfd;
+static sem_t never;
+static pthread_mutex_t wait_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t never_told = PTHREAD_COND_INITIALIZER;
+static int cleaned;
+static void clean(void *arg)
+{
+	(void)arg;
+	__atomic_fetch_add(&cleaned, 1, __ATOMIC_RELAXED);
+}
+static void unlock(void *arg) { pthread_mutex_unlock(arg); }
+static void *waits(void *arg)
+{
+	char b;
+	struct epoll_event ev;
+	pthread_cleanup_push(clean, NULL);
+	switch ((long)arg) {
+	case 0:
+		read(pipe_fd[0], &b, 1);
+		break;
+	case 1:
+		epoll_wait(epfd, &ev, 1, -1);
+		break;
+	case 2:
+		sem_wait(&never);
+		break;
+	case 3:
+		usleep(60000000);
+		break;
+	default:
+		pthread_mutex_lock(&wait_lock);
+		pthread_cleanup_push(unlock, &wait_lock);
+		for (;;)
+			pthread_cond_wait(&never_told, &wait_lock);
+		pthread_cleanup_pop(0);
+	}
+	pthread_cleanup_pop(0);
+	return NULL;
+}
+static void *canceller(void *arg)
+{
+	pthread_t t[5];
+	void *r;
+	while (!stop) {
+		int before = __atomic_load_n(&cleaned, __ATOMIC_RELAXED);
+		for (long i = 0; i < 5; i++)
+			MUST(!pthread_create(&t[i], NULL, waits, (void *)i));
+		usleep(2000);
+		for (int i = 0; i < 5; i++)
+			MUST(!pthread_cancel(t[i]));
+		for (int i = 0; i < 5; i++)
+			MUST(!pthread_join(t[i], &r) && r == PTHREAD_CANCELED);
+		/* One that was cancelled before it had pushed its handler has none to run. */
+		MUST(__atomic_load_n(&cleaned, __ATOMIC_RELAXED) <= before + 5);
+		cancels += 5;
+	}
+	return arg;
+}
+
+/* ---- jumps out of a wait, and handlers that wait ---- */
+static __thread sigjmp_buf out;
+static __thread volatile int may_jump;
+static void jump(int n)
+{
+	(void)n;
+	if (may_jump) {
+		may_jump = 0;
+		siglongjmp(out, 1);
+	}
+}
+static void handle(int n)
+{
+	int saved = errno, null = open("/dev/null", O_WRONLY);
+	(void)n;
+	poll(NULL, 0, 1);
+	if (null >= 0 && write(null, "x", 1) == 1)
+		__atomic_fetch_add(&handled, 1, __ATOMIC_RELAXED);
+	close(null);
+	errno = saved;
+}
+static int jumper_tid, pinger_tid;
+static void *jumper(void *arg)
+{
+	jumper_tid = my_tid();
+	while (!stop) {
+		if (!sigsetjmp(out, 1)) {
+			may_jump = 1;
+			poll(NULL, 0, 1000);
+			may_jump = 0;
+		} else
+			jumps++;
+	}
+	return arg;
+}
+static void *shooter(void *arg)
+{
+	while (!stop) {
+		(void)raw(SYS_tgkill, raw(SYS_getpid), jumper_tid, SIGUSR2);
+		(void)raw(SYS_tgkill, raw(SYS_getpid), pinger_tid, SIGUSR1);
+		struct timespec t = {0, 700000};
+		raw(SYS_nanosleep, &t, NULL);
+	}
+	return arg;
+}
+
+/* ---- a conversation ---- */
+static int pair[2];
+static int all(ssize_t (*f)(int, void *, size_t), int fd, void *p, size_t n)
+{
+	for (size_t done = 0; done < n;) {
+		ssize_t r = f(fd, (char *)p + done, n - done);
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			return -1;
+		done += (size_t)r;
+	}
+	return 0;
+}
+static ssize_t put(int fd, void *p, size_t n) { return write(fd, p, n); }
+static void *ponger(void *arg)
+{
+	unsigned long v[16];
+	while (!all(read, pair[1], v, sizeof(v))) {
+		for (int i = 0; i < 16; i++)
+			v[i] = ~v[i];
+		if (all(put, pair[1], v, sizeof(v)))
+			break;
+	}
+	return arg;
+}
+static void *pinger(void *arg)
+{
+	unsigned long v[16];
+	pinger_tid = my_tid();
+	for (unsigned long k = 1; !stop; k++) {
+		for (unsigned long i = 0; i < 16; i++)
+			v[i] = k * i;
+		MUST(!all(put, pair[0], v, sizeof(v)) && !all(read, pair[0], v, sizeof(v)));
+		for (unsigned long i = 0; i < 16; i++)
+			MUST(v[i] == ~(k * i));
+		bytes += sizeof(v);
+	}
+	shutdown(pair[0], SHUT_RDWR);
+	return arg;
+}
+
+/* ---- locks ---- */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t rw = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_cond_t turn = PTHREAD_COND_INITIALIZER;
+static unsigned long a, b, whose;
+static void *locker(void *arg)
+{
+	unsigned long me = (unsigned long)arg;
+	for (unsigned k = 0; !stop; k++) {
+		struct timespec t;
+		clock_gettime(CLOCK_REALTIME, &t);
+		t.tv_nsec = (t.tv_nsec + 5000000) % 1000000000;
+		MUST(!pthread_mutex_lock(&lock));
+		while (whose % 3 != me && !stop)
+			if (pthread_cond_timedwait(&turn, &lock, &t) == ETIMEDOUT)
+				break;
+		whose++;
+		turns++;
+		MUST(!pthread_cond_broadcast(&turn) && !pthread_mutex_unlock(&lock));
+		if (k % 4) {
+			MUST(!pthread_rwlock_rdlock(&rw) && a == b && !pthread_rwlock_unlock(&rw));
+		} else {
+			MUST(!pthread_rwlock_wrlock(&rw));
+			a++, b++;
+			MUST(!pthread_rwlock_unlock(&rw));
+		}
+	}
+	return NULL;
+}
+
+static void *opener(void *arg)
+{
+	while (!stop) {
+		void *m = dlopen("libresolv.so.2", RTLD_NOW);
+		MUST(m && dlsym(m, "ns_name_ntop") && !dlclose(m));
+		opens++;
+		usleep(500);
+	}
+	return arg;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t end = now_ns() + (uint64_t)(argc > 1 ? atoi(argv[1]) : 5) * 1000000000;
+	static struct counter counters[2];
+	pthread_t t[16];
+	int n = 0;
+	struct sigaction jumps_out = {.sa_handler = jump}, waits_in = {.sa_handler = handle};
+	MUST(!pipe(pipe_fd) && !socketpair(AF_UNIX, SOCK_STREAM, 0, pair) && (epfd = epoll_create1(0)) >= 0 &&
+	     !sem_init(&never, 0, 0));
+	MUST(!sigaction(SIGUSR2, &jumps_out, NULL) && !sigaction(SIGUSR1, &waits_in, NULL));
+	jumper_tid = pinger_tid = my_tid();
+	for (int i = 0; i < 2; i++)
+		MUST(!pthread_create(&t[n++], NULL, count, &counters[i]));
+	MUST(!pthread_create(&t[n++], NULL, jumper, NULL) && !pthread_create(&t[n++], NULL, pinger, NULL));
+	MUST(!pthread_create(&t[n++], NULL, ponger, NULL) && !pthread_create(&t[n++], NULL, shooter, NULL));
+	MUST(!pthread_create(&t[n++], NULL, forker, NULL) && !pthread_create(&t[n++], NULL, canceller, NULL));
+	MUST(!pthread_create(&t[n++], NULL, opener, NULL));
+	for (long i = 0; i < 3; i++)
+		MUST(!pthread_create(&t[n++], NULL, locker, (void *)i));
+	while (now_ns() < end)
+		usleep(100000);
+	stop = 1;
+	for (int i = 0; i < n; i++)
+		MUST(!pthread_join(t[i], NULL));
+	for (int i = 0; i < 2; i++)
+		printf("COUNT tid=%d n=%lu\n", counters[i].tid, counters[i].n);
+	printf("DONE forks=%lu cancels=%lu jumps=%lu opens=%lu turns=%lu bytes=%lu handled=%lu\n", forks, cancels,
+	       jumps, opens, turns, bytes, handled);
+	MUST(forks && cancels && jumps && opens && turns && bytes && handled);
+	return 5;
+}
