@@ -13,6 +13,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
@@ -94,6 +95,9 @@ struct d9_real {
 extern D9_HIDDEN struct d9_real d9_real;
 /* The same as in d9_real, for the assembly stubs. */
 extern D9_HIDDEN void *d9_real_syscall, *d9_real_mutex_lock, *d9_real_mutex_trylock, *d9_real_mutex_unlock;
+
+/* No hook, but part of what some of them stand in for; NULL: there is none. */
+extern D9_HIDDEN void (*d9_real_testcancel)(void);
 
 /* Resolves every pointer.  Idempotent; racing threads store the same values.  Reads the loader's list, allocates nothing. */
 void d9_real_resolve(void);
