@@ -29,7 +29,7 @@ static d9_i32 host_result(const struct hostent *h, int herr)
 	return herr == HOST_NOT_FOUND || herr == NO_DATA ? -ENOENT : herr == TRY_AGAIN ? -EAGAIN : -EIO;
 }
 /* The _r forms return an error number, or 0 and no host. */
-#define HOST_RESULT_R (d9_r ? -d9_r : host_result(*ret, *herr))
+#define HOST_RESULT_R (d9_r ? -d9_r : *ret ? 0 : host_result(NULL, *herr))
 
 D9_WRAP(int, getaddrinfo,
 	(const char *restrict node, const char *restrict service, const struct addrinfo *restrict hints,

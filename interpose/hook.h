@@ -8,6 +8,7 @@
 #include "shim/shim.h"
 
 #include <linux/seccomp.h>
+#include <sched.h>
 
 #define D9_BIT(name) (1ull << D9_FAM_##name)
 /* With another caller than one's own. */
@@ -69,6 +70,12 @@ static inline d9_i32 d9_thrd_result(int r)
 static inline bool d9_prctl_changes_rights(long op)
 {
 	return op == PR_SET_KEEPCAPS || op == PR_SET_SECUREBITS || op == PR_CAPBSET_DROP || op == PR_CAP_AMBIENT;
+}
+
+/* Is this an unshare that a process of several threads is refused? */
+static inline bool d9_unshare_needs_one_thread(long flags)
+{
+	return (flags & (CLONE_NEWUSER | CLONE_NEWPID | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM)) != 0;
 }
 
 /* Is this a prctl after which reading the time stamp counter is a fatal signal?  Strict seccomp forbids it too. */

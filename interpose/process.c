@@ -65,7 +65,7 @@ WRAP_EXEC(execve, (const char *path, char *const argv[], char *const envp[]), (p
 WRAP_EXEC(execv, (const char *path, char *const argv[]), (path, argv), path)
 WRAP_EXEC(execvp, (const char *file, char *const argv[]), (file, argv), file)
 WRAP_EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp), file)
-WRAP_EXEC(fexecve, (int fd, char *const argv[], char *const envp[]), (fd, argv, envp), argv ? argv[0] : NULL)
+WRAP_EXEC(fexecve, (int fd, char *const argv[], char *const envp[]), (fd, argv, envp), d9_shim_exec_name(argv))
 
 /* The list forms, as the array forms they are.  On the stack: a vfork child may call them. */
 #define COUNT_ARGS(n, first, last)                                                   \
@@ -201,9 +201,9 @@ WRAP_IDENTITY(setresgid, (gid_t r, gid_t e, gid_t s), (r, e, s), NOTHING)
 WRAP_IDENTITY(initgroups, (const char *user, gid_t g), (user, g), NOTHING)
 WRAP_IDENTITY(setgroups, (size_t n, const gid_t *list), (n, list), NOTHING)
 WRAP_IDENTITY(chroot, (const char *path), (path), d9_shim_before_root())
-/* With a second thread these would fail. */
-WRAP_IDENTITY(unshare, (int flags), (flags),
-	      flags &(CLONE_NEWUSER | CLONE_NEWPID) ? d9_shim_before_sandbox(0) : NOTHING)
+/* With a second thread, or one that shares the working directory, these would fail. */
+WRAP_IDENTITY(unshare, (int flags), (flags), d9_unshare_needs_one_thread(flags) ? d9_shim_before_sandbox(0) : NOTHING)
+WRAP_IDENTITY(setns, (int fd, int type), (fd, type), d9_shim_before_sandbox(0))
 
 /*
  * What one thread may do changes for that thread alone.  A drain thread that kept the old rights would answer the next

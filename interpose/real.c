@@ -132,8 +132,11 @@ static const struct row shim_rows[] = {
 };
 #define N_SHIM_ROWS (sizeof(shim_rows) / sizeof(*shim_rows))
 
+void (*d9_real_testcancel)(void);
+
 /* Threads that race here find and store the same.  Too many for the stack. */
-static void *found[N_ROWS], *shim_found[N_SHIM_ROWS];
+static const struct row testcancel_row = {"pthread_testcancel", NULL, 0};
+static void *found[N_ROWS], *shim_found[N_SHIM_ROWS], *testcancel_found;
 
 struct search {
 	unsigned images;
@@ -186,6 +189,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *ctx)
 	}
 	look(&image, rows, found, N_ROWS);
 	look(&image, shim_rows, shim_found, N_SHIM_ROWS);
+	look(&image, &testcancel_row, &testcancel_found, 1);
 	return 0;
 }
 
@@ -208,6 +212,7 @@ static void resolve(struct search *ret)
 			__atomic_store_n((void **)((char *)&d9_real + rows[i].slot), found[i], __ATOMIC_RELEASE);
 	for (size_t i = 0; i < N_SHIM_ROWS; i++)
 		*(void **)((char *)&shim_real + shim_rows[i].slot) = shim_found[i];
+	__atomic_store_n((void **)&d9_real_testcancel, testcancel_found, __ATOMIC_RELAXED);
 #define FOR_STUB(pointer, name) __atomic_store_n(&pointer, *(void **)&d9_real.name, __ATOMIC_RELEASE)
 	FOR_STUB(d9_real_syscall, syscall);
 	FOR_STUB(d9_real_mutex_lock, pthread_mutex_lock);

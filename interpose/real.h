@@ -14,6 +14,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
@@ -99,6 +100,9 @@ extern D9_HIDDEN void *d9_real_syscall, *d9_real_mutex_lock, *d9_real_mutex_tryl
 	*d9_real_dlopen, *d9_real_dlmopen;
 
 extern D9_HIDDEN bool d9_real_resolved;
+/* No hook, but part of what some of them stand in for; NULL: there is none. */
+extern D9_HIDDEN void (*d9_real_testcancel)(void);
+
 /* Resolves every pointer.  Idempotent; racing threads store the same values.  Reads the loader's list, allocates nothing. */
 void d9_real_resolve(void);
 

@@ -39,6 +39,12 @@ static bool is_full(FILE *f, size_t n)
 	char *end = d9_load_relaxed(&f->_IO_write_end), *at = d9_load_relaxed(&f->_IO_write_ptr);
 	return d9_load_relaxed(&f->_flags) & (UNBUFFERED | LINE_BUFFERED) || end - at <= 0 || (size_t)(end - at) <= n;
 }
+/* The same of a text, of which no more is looked at than there is room for. */
+static bool is_full_for(FILE *f, const char *s, size_t more)
+{
+	d9_i64 room = d9_load_relaxed(&f->_IO_write_end) - d9_load_relaxed(&f->_IO_write_ptr);
+	return is_full(f, more) || strnlen(s, (size_t)room) + more >= (size_t)room;
+}
 /* Not so many bytes left to read. */
 static bool is_empty(FILE *f, size_t n)
 {
@@ -50,7 +56,12 @@ static size_t product(size_t a, size_t b)
 	size_t n;
 	return __builtin_mul_overflow(a, b, &n) ? ~(size_t)0 : n;
 }
-static size_t shorter(int n) { return n < 0 ? 0 : n < REACH ? (size_t)n : REACH; }
+static size_t shorter(int n) { return n < 2 ? 0 : n < REACH ? (size_t)n : REACH; }
+/* Where there is nothing to move, libc does not look at the FILE, and it need not be one. */
+static bool reads(FILE *f, size_t n) { return f && n && (is_empty(f, n) || is_held(f)); }
+static bool reads_unlocked(FILE *f, size_t n) { return f && n && is_empty(f, n); }
+static bool writes(FILE *f, size_t n) { return f && n && (is_full(f, n) || is_held(f)); }
+static bool writes_unlocked(FILE *f, size_t n) { return f && n && is_full(f, n); }
 
 #define COUNT_RESULT ((d9_i32)(d9_r > 0x7fffffff ? 0x7fffffff : d9_r))
 #define FILE_RESULT (d9_r ? fd_of(d9_r) : -errno)
@@ -83,47 +94,46 @@ WRAP_STDIO(int, fflush_unlocked, (FILE * f), (f), f, true, D9_RESULT(d9_r))
 
 /* ---- reading ------------------------------------------------------------------------------------------ */
 
-#define READS(n) (is_empty(f, n) || is_held(f))
 WRAP_STDIO(size_t, fread, (void *restrict p, size_t size, size_t n, FILE *restrict f), (p, size, n, f), f,
-	   READS(product(size, n)), COUNT_RESULT)
+	   reads(f, product(size, n)), COUNT_RESULT)
 WRAP_STDIO(size_t, fread_unlocked, (void *restrict p, size_t size, size_t n, FILE *restrict f), (p, size, n, f), f,
-	   is_empty(f, product(size, n)), COUNT_RESULT)
+	   reads_unlocked(f, product(size, n)), COUNT_RESULT)
 size_t __fread_chk(void *restrict p, size_t len, size_t size, size_t n, FILE *restrict f);
 size_t __fread_unlocked_chk(void *restrict p, size_t len, size_t size, size_t n, FILE *restrict f);
 WRAP_STDIO(size_t, __fread_chk, (void *restrict p, size_t len, size_t size, size_t n, FILE *restrict f),
-	   (p, len, size, n, f), f, READS(product(size, n)), COUNT_RESULT)
+	   (p, len, size, n, f), f, reads(f, product(size, n)), COUNT_RESULT)
 WRAP_STDIO(size_t, __fread_unlocked_chk, (void *restrict p, size_t len, size_t size, size_t n, FILE *restrict f),
-	   (p, len, size, n, f), f, is_empty(f, product(size, n)), COUNT_RESULT)
+	   (p, len, size, n, f), f, reads_unlocked(f, product(size, n)), COUNT_RESULT)
 
 /* How long a line is, fgets does not say: 1, or 0 for none. */
-WRAP_STDIO(char *, fgets, (char *restrict p, int n, FILE *restrict f), (p, n, f), f, READS(shorter(n)), d9_r != NULL)
-WRAP_STDIO(char *, fgets_unlocked, (char *restrict p, int n, FILE *restrict f), (p, n, f), f, is_empty(f, shorter(n)),
-	   d9_r != NULL)
+WRAP_STDIO(char *, fgets, (char *restrict p, int n, FILE *restrict f), (p, n, f), f, reads(f, shorter(n)), d9_r != NULL)
+WRAP_STDIO(char *, fgets_unlocked, (char *restrict p, int n, FILE *restrict f), (p, n, f), f,
+	   reads_unlocked(f, shorter(n)), d9_r != NULL)
 char *__fgets_chk(char *restrict p, size_t len, int n, FILE *restrict f);
 char *__fgets_unlocked_chk(char *restrict p, size_t len, int n, FILE *restrict f);
 WRAP_STDIO(char *, __fgets_chk, (char *restrict p, size_t len, int n, FILE *restrict f), (p, len, n, f), f,
-	   READS(shorter(n)), d9_r != NULL)
+	   reads(f, shorter(n)), d9_r != NULL)
 WRAP_STDIO(char *, __fgets_unlocked_chk, (char *restrict p, size_t len, int n, FILE *restrict f), (p, len, n, f), f,
-	   is_empty(f, shorter(n)), d9_r != NULL)
+	   reads_unlocked(f, shorter(n)), d9_r != NULL)
 
-WRAP_STDIO(ssize_t, getline, (char **restrict p, size_t *restrict n, FILE *restrict f), (p, n, f), f, READS(REACH),
+WRAP_STDIO(ssize_t, getline, (char **restrict p, size_t *restrict n, FILE *restrict f), (p, n, f), f, reads(f, REACH),
 	   LINE_RESULT(f))
 WRAP_STDIO(ssize_t, getdelim, (char **restrict p, size_t *restrict n, int c, FILE *restrict f), (p, n, c, f), f,
-	   READS(REACH), LINE_RESULT(f))
+	   reads(f, REACH), LINE_RESULT(f))
 WRAP_STDIO(ssize_t, __getdelim, (char **restrict p, size_t *restrict n, int c, FILE *restrict f), (p, n, c, f), f,
-	   READS(REACH), LINE_RESULT(f))
+	   reads(f, REACH), LINE_RESULT(f))
 int __uflow(FILE *f);
 WRAP_STDIO(int, __uflow, (FILE * f), (f), f, true, LINE_RESULT(f))
 
 /* ---- writing ------------------------------------------------------------------------------------------ */
 
-#define WRITES(n) (is_full(f, n) || is_held(f))
 WRAP_STDIO(size_t, fwrite, (const void *restrict p, size_t size, size_t n, FILE *restrict f), (p, size, n, f), f,
-	   WRITES(product(size, n)), COUNT_RESULT)
+	   writes(f, product(size, n)), COUNT_RESULT)
 WRAP_STDIO(size_t, fwrite_unlocked, (const void *restrict p, size_t size, size_t n, FILE *restrict f), (p, size, n, f),
-	   f, is_full(f, product(size, n)), COUNT_RESULT)
-WRAP_STDIO(int, fputs, (const char *restrict s, FILE *restrict f), (s, f), f, WRITES(strlen(s)), D9_RESULT(d9_r))
-WRAP_STDIO(int, fputs_unlocked, (const char *restrict s, FILE *restrict f), (s, f), f, is_full(f, strlen(s)),
+	   f, writes_unlocked(f, product(size, n)), COUNT_RESULT)
+WRAP_STDIO(int, fputs, (const char *restrict s, FILE *restrict f), (s, f), f, is_full_for(f, s, 0) || is_held(f),
+	   D9_RESULT(d9_r))
+WRAP_STDIO(int, fputs_unlocked, (const char *restrict s, FILE *restrict f), (s, f), f, is_full_for(f, s, 0),
 	   D9_RESULT(d9_r))
 int __overflow(FILE *f, int c);
 WRAP_STDIO(int, __overflow, (FILE * f, int c), (f, c), f, true, D9_RESULT(d9_r))
@@ -131,7 +141,7 @@ WRAP_STDIO(int, __overflow, (FILE * f, int c), (f, c), f, true, D9_RESULT(d9_r))
 D9_EXPORT int puts(const char *s)
 {
 	FILE *f = stdout;
-	if (!(d9_load_relaxed(d9_shim.mask) & D9_BIT(puts)) || !WRITES(strlen(s) + 1))
+	if (!(d9_load_relaxed(d9_shim.mask) & D9_BIT(puts)) || !(is_full_for(f, s, 1) || is_held(f)))
 		return d9_real.puts(s);
 	D9_BEGIN(puts, 0, fd_of(f));
 	int r = d9_real.puts(s);

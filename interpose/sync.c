@@ -14,14 +14,16 @@
 
 /*
  * syscall() is variadic and hot (the JVM asks gettid 10,000 times in two seconds), so everything but futex, seccomp,
- * prctl and changes of identity jumps on with its registers and stack as they are; so does a futex wake of what nobody waited
+ * prctl, namespaces and changes of identity jumps on with its registers and stack as they are; so does a futex wake of what nobody waited
  * for, since each frame more is a return more that the CPU guesses wrong after a system call.  The slow function takes seven
  * longs: the first six where the caller put them, the seventh where a seventh variadic argument lies.
  */
 #define RIGHTS_FIRST 105
 #define RIGHTS_BITS 0x10000000205b03ull /* from there on: what changes_rights names, and prctl */
-#define FUTEX_WAITS 0xa01               /* a bit for each command that waits */
-#define FUTEX_LOCKS 0x2040              /* for a lock with priority inheritance */
+#define ALONE_FIRST 272
+#define ALONE_BITS 0x201000000001ull /* unshare, setns, seccomp */
+#define FUTEX_WAITS 0xa01            /* a bit for each command that waits */
+#define FUTEX_LOCKS 0x2040           /* for a lock with priority inheritance */
 __asm__(".text\n"
 	".globl syscall\n"
 	".type syscall, @function\n"
@@ -37,9 +39,13 @@ __asm__(".text\n"
 	"	movabsq $0x10000000205b03, %r10\n" /* RIGHTS_BITS */
 	"	btq %r11, %r10\n"
 	"	jc d9_syscall_slow\n"
-	"1:	cmpq $317, %rdi\n" /* SYS_seccomp */
-	"	je d9_syscall_slow\n"
-	"	jmpq *d9_real_syscall(%rip)\n"
+	"1:	leaq -272(%rdi), %r11\n" /* ALONE_FIRST */
+	"	cmpq $45, %r11\n"
+	"	ja 3f\n"
+	"	movabsq $0x201000000001, %r10\n" /* ALONE_BITS */
+	"	btq %r11, %r10\n"
+	"	jc d9_syscall_slow\n"
+	"3:	jmpq *d9_real_syscall(%rip)\n"
 	"2:	movl %edx, %r11d\n"
 	"	andl $-385, %r11d\n" /* FUTEX_CMD_MASK */
 	"	cmpl $13, %r11d\n"
@@ -59,7 +65,8 @@ __asm__(".text\n"
 	"	.cfi_endproc\n"
 	"	.size syscall, .-syscall\n");
 #define RIGHT(name) (1ull << (SYS_##name - RIGHTS_FIRST))
-_Static_assert(SYS_futex == 202 && SYS_seccomp == 317 &&
+#define ALONE(name) (1ull << (SYS_##name - ALONE_FIRST))
+_Static_assert(SYS_futex == 202 && ALONE_BITS == (ALONE(unshare) | ALONE(setns) | ALONE(seccomp)) &&
 		       RIGHTS_BITS ==
 			       (RIGHT(setuid) | RIGHT(setgid) | RIGHT(setreuid) | RIGHT(setregid) | RIGHT(setgroups) |
 				RIGHT(setresuid) | RIGHT(setresgid) | RIGHT(capset) | RIGHT(prctl)),
@@ -118,7 +125,10 @@ static bool changes_rights(long n, long a)
 	case SYS_setresuid:
 	case SYS_setresgid:
 	case SYS_capset:
+	case SYS_setns: /* namespaces: as unshare and setns */
 		return true;
+	case SYS_unshare:
+		return d9_unshare_needs_one_thread(a);
 	case SYS_prctl:
 		return d9_prctl_changes_rights(a);
 	default:
@@ -205,12 +215,16 @@ static d9_u32 owner_of(const pthread_mutex_t *m) { return (d9_u32)d9_load_relaxe
 
 /*
  * trylock takes a free mutex exactly as lock would (recursive, error-checking, robust and PI kinds included), and answers
- * EBUSY where lock would wait or find its own lock.  Any other answer is lock's own to give again.
+ * EBUSY where lock would wait or find its own lock.  Any other answer is lock's own, and final: a mutex with a ceiling that the
+ * thread may not have is refused once, and asked again it is not.
  */
-static inline bool took_at_once(pthread_mutex_t *m, int *ret)
+static inline bool tried(pthread_mutex_t *m, int *ret) { return (*ret = d9_real.pthread_mutex_trylock(m)) != EBUSY; }
+
+/* What glibc looks at before anything else must be looked at by it: these are the clocks that it takes. */
+static inline bool good_clock(clockid_t id) { return id == CLOCK_REALTIME || id == CLOCK_MONOTONIC; }
+static inline bool good_time(const struct timespec *t)
 {
-	*ret = d9_real.pthread_mutex_trylock(m);
-	return *ret == 0 || *ret == EOWNERDEAD;
+	return t && t->tv_sec >= 0 && (unsigned long)t->tv_nsec < 1000000000u;
 }
 
 static inline __attribute__((always_inline)) void mutex_waits(struct d9_call *c, pthread_mutex_t *m)
@@ -227,20 +241,21 @@ static inline __attribute__((always_inline)) void mutex_waits(struct d9_call *c,
 	D9_END(name, D9_RETURNED(d9_r), (d9_u64)m); \
 	return d9_r
 
-#define MUTEX_LOCK(name, params, args)                               \
-	int name params;                                             \
-	D9_EXPORT int name params                                    \
-	{                                                            \
-		int d9_first;                                        \
-		if (!(d9_load_relaxed(d9_shim.mask) & D9_BIT(name))) \
-			return d9_real.name args;                    \
-		if (__builtin_expect(took_at_once(m, &d9_first), 1)) \
-			return d9_first;                             \
-		MUTEX_WAIT(name, args);                              \
+#define MUTEX_LOCK(name, params, args, good)                            \
+	int name params;                                                \
+	D9_EXPORT int name params                                       \
+	{                                                               \
+		int d9_first;                                           \
+		if (!(d9_load_relaxed(d9_shim.mask) & D9_BIT(name)))    \
+			return d9_real.name args;                       \
+		if (__builtin_expect((good) && tried(m, &d9_first), 1)) \
+			return d9_first;                                \
+		MUTEX_WAIT(name, args);                                 \
 	}
-MUTEX_LOCK(pthread_mutex_timedlock, (pthread_mutex_t *restrict m, const struct timespec *restrict t), (m, t))
+MUTEX_LOCK(pthread_mutex_timedlock, (pthread_mutex_t *restrict m, const struct timespec *restrict t), (m, t),
+	   good_time(t))
 MUTEX_LOCK(pthread_mutex_clocklock, (pthread_mutex_t *restrict m, clockid_t id, const struct timespec *restrict t),
-	   (m, id, t))
+	   (m, id, t), good_clock(id) && good_time(t))
 
 /*
  * lock and unlock are the two that programs call most and that do least, so they are assembly: the same as above without a frame, and
@@ -266,8 +281,8 @@ __asm__(".text\n"
 	"	jne 2f\n"
 	"	ret\n"
 	"1:	jmpq *d9_real_mutex_lock(%rip)\n"
-	"2:	cmpl $130, %eax\n" /* EOWNERDEAD: it has it */
-	"	jne d9_mutex_lock_waits\n"
+	"2:	cmpl $16, %eax\n" /* EBUSY */
+	"	je d9_mutex_lock_waits\n"
 	"	ret\n"
 	"	.cfi_endproc\n"
 	"	.size pthread_mutex_lock, .-pthread_mutex_lock\n");
@@ -286,7 +301,7 @@ __asm__(".text\n"
 	"	jmpq *d9_real_mutex_unlock(%rip)\n"
 	"	.cfi_endproc\n"
 	"	.size pthread_mutex_unlock, .-pthread_mutex_unlock\n");
-_Static_assert(MUTEX_BIT == D9_BIT(pthread_mutex_lock) && EOWNERDEAD == 130 && D9_WAITED_BIT(1) == 0x9e3779b1u >> 26,
+_Static_assert(MUTEX_BIT == D9_BIT(pthread_mutex_lock) && EBUSY == 16 && D9_WAITED_BIT(1) == 0x9e3779b1u >> 26,
 	       "the numbers in the stubs");
 int d9_mutex_lock_waits(pthread_mutex_t *m), d9_mutex_unlock_looks(pthread_mutex_t *m);
 __attribute__((used)) int d9_mutex_lock_waits(pthread_mutex_t *m) { MUTEX_WAIT(pthread_mutex_lock, (m)); }
@@ -340,12 +355,6 @@ D9_EXPORT int mtx_unlock(mtx_t *m)
 static d9_u32 writer_of(const pthread_rwlock_t *l) { return (d9_u32)d9_load_relaxed(&l->__data.__cur_writer); }
 _Static_assert(offsetof(pthread_rwlock_t, __data.__cur_writer) == 24, "the writer of a read-write lock");
 
-/* glibc looks at the time that is given even where it need not wait: what it would refuse must reach it. */
-static inline bool good_time(clockid_t id, const struct timespec *t)
-{
-	return (id == CLOCK_REALTIME || id == CLOCK_MONOTONIC) && t && (unsigned long)t->tv_nsec < 1000000000u;
-}
-
 /* The try function takes a lock that is free just as the real one would, preference of writers included; EBUSY else. */
 #define RWLOCK(name, try, params, args, good)                                            \
 	int name params;                                                                 \
@@ -368,10 +377,10 @@ static inline bool good_time(clockid_t id, const struct timespec *t)
 #define RW_CLOCK (pthread_rwlock_t *restrict l, clockid_t id, const struct timespec *restrict t)
 RWLOCK(pthread_rwlock_rdlock, tryrdlock, (pthread_rwlock_t * l), (l), true)
 RWLOCK(pthread_rwlock_wrlock, trywrlock, (pthread_rwlock_t * l), (l), true)
-RWLOCK(pthread_rwlock_timedrdlock, tryrdlock, RW_TIMED, (l, t), good_time(CLOCK_REALTIME, t))
-RWLOCK(pthread_rwlock_timedwrlock, trywrlock, RW_TIMED, (l, t), good_time(CLOCK_REALTIME, t))
-RWLOCK(pthread_rwlock_clockrdlock, tryrdlock, RW_CLOCK, (l, id, t), good_time(id, t))
-RWLOCK(pthread_rwlock_clockwrlock, trywrlock, RW_CLOCK, (l, id, t), good_time(id, t))
+RWLOCK(pthread_rwlock_timedrdlock, tryrdlock, RW_TIMED, (l, t), good_time(t))
+RWLOCK(pthread_rwlock_timedwrlock, trywrlock, RW_TIMED, (l, t), good_time(t))
+RWLOCK(pthread_rwlock_clockrdlock, tryrdlock, RW_CLOCK, (l, id, t), good_clock(id) && good_time(t))
+RWLOCK(pthread_rwlock_clockwrlock, trywrlock, RW_CLOCK, (l, id, t), good_clock(id) && good_time(t))
 
 D9_EXPORT int pthread_rwlock_tryrdlock(pthread_rwlock_t *l) { return d9_real.pthread_rwlock_tryrdlock(l); }
 D9_EXPORT int pthread_rwlock_trywrlock(pthread_rwlock_t *l) { return d9_real.pthread_rwlock_trywrlock(l); }
@@ -384,18 +393,32 @@ D9_EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *l)
 
 /* ---- semaphores: the lock of Python's threading ------------------------------------------------------ */
 
-#define SEM_WAIT(name, params, args)                                 \
+/*
+ * In libc's order: what is wrong with the time, then a cancellation that is pending, then a try.  The waits are cancellation points
+ * even where there is nothing to wait for; sem_trywait is none.
+ */
+static inline bool took_semaphore(sem_t *s)
+{
+	void (*testcancel)(void) = __atomic_load_n(&d9_real_testcancel, __ATOMIC_RELAXED);
+	if (!testcancel)
+		return false;
+	testcancel();
+	int saved = errno;
+	if (d9_real.sem_trywait(s) == 0) {
+		d9_held_add((d9_u64)s);
+		return true;
+	}
+	errno = saved;
+	return false;
+}
+#define SEM_WAIT(name, params, args, good)                           \
 	int name params;                                             \
 	D9_EXPORT int name params                                    \
 	{                                                            \
 		if (!(d9_load_relaxed(d9_shim.mask) & D9_BIT(name))) \
 			return d9_real.name args;                    \
-		int d9_saved = errno;                                \
-		if (d9_real.sem_trywait(s) == 0) {                   \
-			d9_held_add((d9_u64)s);                      \
+		if ((good) && took_semaphore(s))                     \
 			return 0;                                    \
-		}                                                    \
-		errno = d9_saved;                                    \
 		D9_BEGIN(name, (d9_u64)s, -1);                       \
 		D9_IDLE_POINT();                                     \
 		if (d9_c.site)                                       \
@@ -406,9 +429,10 @@ D9_EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *l)
 			d9_held_add((d9_u64)s);                      \
 		return d9_r;                                         \
 	}
-SEM_WAIT(sem_wait, (sem_t * s), (s))
-SEM_WAIT(sem_timedwait, (sem_t *restrict s, const struct timespec *restrict t), (s, t))
-SEM_WAIT(sem_clockwait, (sem_t *restrict s, clockid_t id, const struct timespec *restrict t), (s, id, t))
+SEM_WAIT(sem_wait, (sem_t * s), (s), true)
+SEM_WAIT(sem_timedwait, (sem_t *restrict s, const struct timespec *restrict t), (s, t), good_time(t))
+SEM_WAIT(sem_clockwait, (sem_t *restrict s, clockid_t id, const struct timespec *restrict t), (s, id, t),
+	 good_clock(id) && good_time(t))
 
 D9_EXPORT int sem_trywait(sem_t *s)
 {

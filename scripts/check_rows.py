@@ -6,7 +6,7 @@ import sys
 
 import tables
 
-ROWS = 23
+ROWS = 25
 
 
 def missing(name):

@@ -89,7 +89,9 @@ struct d9_shim {
 	bool anonymous;               /* no file behind the arena: nobody outside can drain it */
 	d9_u32 tid_offset;            /* where glibc keeps a thread's id in its descriptor; 0 = not known */
 	bool forked;                  /* this process or one it was forked from has called fork */
-	char arena_path[96];          /* this process's own word for the file, never the header's */
+	char arena_path
+		[96]; /* this process's own words for the file and the folder: another member can write the header's */
+	char dir[1024];
 };
 extern D9_HIDDEN struct d9_shim d9_shim __attribute__((aligned(64)));
 extern D9_HIDDEN __thread struct d9_cell *d9_me __attribute__((tls_model("initial-exec")));

@@ -15,9 +15,9 @@ static struct d9_tail *site_stack_room(struct d9_cell *me, d9_u32 bytes, struct 
 	struct d9_arena_header *h = d9_shim.v.h;
 	d9_u32 c = d9_load_acquire(&h->pinned_chunk);
 	for (int tries = 0; tries < 3; tries++) {
-		if (c) {
+		if (c && c <= d9_shim.v.n_chunks) { /* another member may have written it */
 			d9_u64 at = d9_add_relaxed(&d9_shim.v.chunks[c - 1].used, bytes);
-			if (at + bytes <= D9_CHUNK_RECORDS) {
+			if (at <= D9_CHUNK_RECORDS - bytes) {
 				s->stack_at = (d9_u32)at;
 				d9_store_release(&s->stack_chunk, c);
 				return (struct d9_tail *)(d9_shim.v.chunks[c - 1].rec + at);

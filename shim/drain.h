@@ -24,7 +24,8 @@ typedef bool d9_drain_back_fn(const void *p, d9_u64 n);
 
 struct d9_drain_options {
 	d9_u32 kind;        /* enum d9_lease_kind: who drains */
-	int dirfd;          /* the process folder, or -1: opened by the header's path when needed (host only) */
+	int dirfd;          /* the process folder, or -1: `dir`, opened when needed */
+	const char *dir;    /* its path (host only), never the header's */
 	int lease_fd;       /* the arena's file, locked by the caller; -1 = anonymous memory or a copy */
 	bool same_pids;     /* pids in the arena mean the same here */
 	d9_segw_sink *sink; /* instead of files (copy); then dirfd is not used */

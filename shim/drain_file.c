@@ -83,7 +83,9 @@ static int open_folder(struct d9_drain *d)
 {
 	if (d->o.dirfd >= 0)
 		return 0;
-	const char *dir = d->v.h->dir;
+	const char *dir = d->o.dir;
+	if (!dir)
+		return -EBADF;
 	long fd = d9_sys3(SYS_open, (long)dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (fd == -ENOENT && !d9_sys2(SYS_mkdir, (long)dir,
 				      0700)) /* removed under us: what is recorded from here on is worth a new one */

@@ -121,12 +121,29 @@ void d9_shim_end(d9_u32 how, int code)
 	errno = saved;
 }
 
+/* The kernel answers EFAULT to a path that cannot be read, so nor may it be read here unasked.  0: it is not known. */
+static d9_u32 path_length(const char *path)
+{
+	d9_u32 n = 0;
+	if (!path || d9_shim.priv->nosys)
+		return 0;
+	for (; n < 1024; n++) {
+		if ((!n || !((d9_u64)(path + n) & 4095)) && !d9_can_read(path + n))
+			return 0;
+		if (!path[n])
+			break;
+	}
+	return n;
+}
+
+const char *d9_shim_exec_name(char *const argv[]) { return d9_shim_free() && d9_can_read(argv) ? argv[0] : NULL; }
+
 void d9_shim_exec(const char *path)
 {
 	struct d9_cell *me = d9_me;
 	if (!d9_load_relaxed(d9_shim.mask) || ((!me || !me->slot) && !(me = d9_enter_thread())))
 		return;
-	d9_u32 n = path ? (d9_u32)strnlen(path, 1024) : 0, padded = (n + 7) & ~7u;
+	d9_u32 n = path_length(path), padded = (n + 7) & ~7u;
 	d9_u32 len = (d9_u32)sizeof(struct d9_ev_exec) + (d9_u32)sizeof(struct d9_tail) + padded;
 	struct d9_ev_exec *e = (struct d9_ev_exec *)d9_record_begin(me, len, D9_EV_exec);
 	if (e) {
@@ -170,9 +187,8 @@ void d9_shim_before_uid(d9_u32 uid)
 	if (p->parent != ~0u)
 		return;
 	d9_writer_now();
-	struct d9_arena_header *h = d9_shim.v.h;
 	(void)d9_sys6(SYS_fchownat, AT_FDCWD, (long)d9_shim.arena_path, (long)(int)uid, -1, AT_SYMLINK_NOFOLLOW, 0);
-	(void)d9_sys6(SYS_fchownat, AT_FDCWD, (long)h->dir, (long)(int)uid, -1, AT_SYMLINK_NOFOLLOW, 0);
+	(void)d9_sys6(SYS_fchownat, AT_FDCWD, (long)d9_shim.dir, (long)(int)uid, -1, AT_SYMLINK_NOFOLLOW, 0);
 }
 
 void d9_shim_before_root(void)

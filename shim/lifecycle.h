@@ -26,9 +26,11 @@ bool d9_recording_possible(void);
  */
 void d9_shim_end(d9_u32 how, int code);
 
-/* exec is about to be tried; if it failed. path as given. */
+/* exec is about to be tried; if it failed. path as given, which may be no string. */
 void d9_shim_exec(const char *path);
 void d9_shim_exec_failed(void);
+/* argv[0], or NULL where there is none to be read. */
+const char *d9_shim_exec_name(char *const argv[]);
 /* This process is about to end inside libc, which the recorder will not see; d9_shim_exec_failed if it did not. */
 void d9_shim_leaves(void);
 

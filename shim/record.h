@@ -39,7 +39,9 @@ static inline __attribute__((always_inline)) struct d9_rec *d9_record_begin(stru
 			__builtin_prefetch(p + len + 128, 1);
 			return r;
 		}
-		p += D9_REC_LEN(found);
+		/* Another member may have written it: it leads nowhere but on in this chunk. */
+		d9_u32 past = D9_REC_LEN(found), room = (d9_u32)(-(d9_u64)p & (D9_CHUNK_BYTES - 1));
+		p += past && past < room ? past : room;
 	}
 }
 

@@ -3,6 +3,7 @@
 #include "sys.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/uio.h>
 
@@ -110,6 +111,70 @@ static void say_defined(const void *p, d9_u64 n)
 			 : "+d"(answer)
 			 : "a"(request)
 			 : "cc", "memory");
+}
+
+struct kernel_action {
+	d9_u64 handler, flags, restorer, mask;
+};
+#define HAS_RESTORER 0x04000000u
+#define N_RESTORERS 4
+struct handlers {
+	d9_u64 handled; /* a bit for each signal that has a handler */
+	d9_u64 restorers[N_RESTORERS];
+	d9_u32 n;
+};
+
+/* The address stays where a handler for once was: its frame is still told by it. */
+static void find_handlers(struct handlers *ret)
+{
+	*ret = (struct handlers){0};
+	for (int s = 1; s <= 64; s++) {
+		struct kernel_action a;
+		if (d9_sys4(SYS_rt_sigaction, s, 0, (long)&a, 8))
+			continue;
+		if (a.handler > 1) /* SIG_DFL, SIG_IGN */
+			ret->handled |= 1ull << (s - 1);
+		d9_u32 i = 0;
+		while (i < ret->n && ret->restorers[i] != a.restorer)
+			i++;
+		if (a.flags & HAS_RESTORER && a.restorer && i == ret->n && i < N_RESTORERS)
+			ret->restorers[ret->n++] = a.restorer;
+	}
+}
+
+#define FRAME_RSP 21 /* words from the return address of a handler to what the stack pointer was (struct rt_sigframe) */
+static bool frame_of_handler(const struct handlers *h, d9_u64 from, d9_u64 hi)
+{
+	for (d9_u64 at = (from + 7) & ~7ull; at + 8 * (FRAME_RSP + 1) <= hi; at += 8) {
+		d9_u64 word = *(const volatile d9_u64 *)at;
+		say_defined(&word, sizeof(word));
+		for (d9_u32 i = 0; i < h->n; i++) {
+			if (word != h->restorers[i])
+				continue;
+			d9_u64 rsp = ((const volatile d9_u64 *)at)[FRAME_RSP];
+			say_defined(&rsp, sizeof(rsp));
+			if (rsp > at && rsp <= hi)
+				return true;
+		}
+	}
+	return false;
+}
+
+#define SCAN_MAX (1ull << 20)
+bool d9_stack_in_handler(struct d9_cell *me)
+{
+	struct handlers h;
+	stack_t alternate = {0};
+	d9_u64 blocked = 0, sp = (d9_u64)__builtin_frame_address(0);
+	find_handlers(&h);
+	if (!h.n)
+		return false;
+	if (!d9_sys2(SYS_sigaltstack, 0, (long)&alternate) && alternate.ss_flags & SS_ONSTACK)
+		return true;
+	if (d9_stack_known(me, sp) && me->stack_hi - sp <= SCAN_MAX)
+		return frame_of_handler(&h, sp, me->stack_hi);
+	(void)d9_sys4(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&blocked, 8);
+	return (blocked & h.handled) != 0;
 }
 
 /* noinline: the registers and the slice are this function's own frame and what lies above it. */

@@ -23,6 +23,12 @@ d9_u32 d9_stack_walk(d9_u64 fp, d9_u64 lo, d9_u64 hi, d9_u64 *ret, d9_u32 max);
  */
 bool d9_stack_known(struct d9_cell *me, d9_u64 sp);
 
+/*
+ * May the thread be inside a signal handler, which may have interrupted anything?  False is certain of handlers that block
+ * their own signal or run on the thread's stack.  Makes system calls; from time to time only.
+ */
+bool d9_stack_in_handler(struct d9_cell *me);
+
 /* What to take of a stack, decided before room is reserved for it. */
 struct d9_stack_plan {
 	d9_u32 kind;  /* enum d9_tail_kind; D9_TAIL_NONE: no stack to be had */

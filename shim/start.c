@@ -331,6 +331,7 @@ int d9_arena_open(const struct d9_config *c, const char *name, int argc, char **
 		error(h, D9_ERR_MEMORY, map_error, "no shared memory in ",
 		      "/dev/shm; records wait in private memory and die with the process");
 	make_folder(c, path[0] ? path : NULL);
+	memcpy(d9_shim.dir, h->dir, sizeof(d9_shim.dir));
 	set_clock(h, &first);
 	set_config(h, c);
 	d9_shim.writer_due = d9_now() + raw_of_ns(h, 1000000000);

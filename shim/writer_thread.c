@@ -17,6 +17,7 @@
 #include "drain.h"
 #include "lease.h"
 #include "modules.h"
+#include "stack.h"
 #include "sys.h"
 
 #include <errno.h>
@@ -76,13 +77,14 @@ static bool open_own(struct own_drain *o)
 		return false;
 	}
 	o->mem = (void *)m;
-	long dir = d9_sys3(SYS_open, (long)h->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	long dir = d9_sys3(SYS_open, (long)d9_shim.dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	struct d9_drain_options opt = {.kind = D9_LEASE_THREAD,
 				       .dirfd = dir < 0 ? -1 : (int)dir,
 				       .lease_fd = o->fd,
 				       .same_pids = true,
 				       .back = d9_back,
-				       .path = d9_shim.arena_path};
+				       .path = d9_shim.arena_path,
+				       .dir = d9_shim.dir};
 	o->d = d9_drain_init(o->mem, h, d9_shim.v.n_chunks, &opt);
 	return true;
 }
@@ -107,8 +109,8 @@ static void close_own(struct own_drain *o, bool last_pass_ok)
 {
 	if (last_pass_ok && !d9_shim.anonymous && at_the_end() && d9_drain_alive(o->d) <= 1 && !silent_children()) {
 		char link[1100];
-		size_t n = strnlen(d9_shim.v.h->dir, sizeof(d9_shim.v.h->dir) - 1);
-		memcpy(link, d9_shim.v.h->dir, n);
+		size_t n = strnlen(d9_shim.dir, sizeof(d9_shim.dir) - 1);
+		memcpy(link, d9_shim.dir, n);
 		memcpy(link + n, "/arena", 7);
 		(void)d9_sys1(SYS_unlink, (long)link);
 		(void)d9_sys1(SYS_unlink, (long)d9_shim.arena_path);
@@ -123,9 +125,8 @@ static void close_own(struct own_drain *o, bool last_pass_ok)
 /* Families that ended in this folder without anybody to drain them: a shell that became another program, a crash. */
 static void adopt_others(void)
 {
-	char dir[sizeof(d9_shim.v.h->dir)];
-	memcpy(dir, d9_shim.v.h->dir, sizeof(dir));
-	dir[sizeof(dir) - 1] = 0;
+	char dir[sizeof(d9_shim.dir)];
+	memcpy(dir, d9_shim.dir, sizeof(dir));
 	char *slash = strrchr(dir, '/');
 	if (slash)
 		*slash = 0;
@@ -208,7 +209,9 @@ __attribute__((noinline)) void d9_writer_consider(void)
 		return; /* the last: a vfork child must not make threads in its parent's name */
 	if (d9_load_acquire(&pr->writer_state) == DONE)
 		d9_store_release(&pr->writer_state, NONE); /* it found somebody else draining, who is gone now */
-	if (!d9_cas_acq_rel(&pr->writer_state, &none, STARTING))
+	/* To make a thread is to allocate, and a handler may have interrupted an allocation. */
+	struct d9_cell *me = d9_enter_thread();
+	if (!me || d9_stack_in_handler(me) || !d9_cas_acq_rel(&pr->writer_state, &none, STARTING))
 		return;
 	int saved = errno, r = start();
 	errno = saved;

@@ -314,6 +314,42 @@ def a_change_of_one_threads_rights(box, how):
     check(spans(box, "setresgid"), "the change of group is not recorded")
 
 
+@parametrise(["namespaces", "namespaces-raw"])
+def a_change_of_namespaces(box, how):
+    need_root()
+    if box.run([program("rights"), how], shim=False).rc != 7:
+        raise Skip("no namespaces to be had here")
+    for delay in ("0", "1300"):
+        r = box.run([program("rights"), how, delay])
+        equal(r.rc, 7, "exit code after %s ms: %s" % (delay, r.err))
+
+
+@parametrise(["own-stack", "signal-stack"])
+def no_thread_is_made_inside_a_signal_handler(box, how):
+    bare = box.run([program("handler"), how], shim=False, rc=0)
+    r = box.run([program("handler"), how], rc=0)
+    equal(r.out, bare.out, "what it prints")
+    check(spans(box, "poll"), "nothing was recorded, so nothing was tested")
+
+
+@test
+def a_member_that_writes_another_folder_into_the_memory(box):
+    elsewhere = os.path.join(box.path, "elsewhere")
+    os.mkdir(elsewhere)
+    code = '''import glob, mmap, os, select, sys, time
+link = glob.glob(os.environ["D9_DIR"] + "/*/arena")[0]
+with open(os.readlink(link), "r+b") as f, mmap.mmap(f.fileno(), 0) as m:
+    at = m.find(os.path.dirname(link).encode() + b"\\0")
+    assert at > 0
+    new = sys.argv[1].encode() + b"\\0"
+    m[at:at + len(new)] = new
+end = time.time() + 2.5
+while time.time() < end: select.select([], [], [], 0.05)'''
+    box.run([sys.executable, "-c", code.replace("\\\\", "\\"), elsewhere], rc=0)
+    equal(os.listdir(elsewhere), [], "files made where the memory said")
+    check([n for _, _, names in os.walk(box.dir) for n in names if n.startswith("s-")], "no segments in the folder of the recording")
+
+
 @parametrise(["tsc", "tsc-raw", "strict", "strict-raw"])
 def a_program_that_forbids_itself_the_clock(box, how):
     for delay in ("5", "1300"):

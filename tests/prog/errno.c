@@ -273,6 +273,7 @@ static void processes(void)
 	SAME("prctl", prctl(4711, 0, 0, 0, 0), raw(SYS_prctl, 4711, 0, 0, 0, 0));
 	SAME("prctl", prctl(PR_SET_SECCOMP, 4711, 0, 0, 0), -EINVAL);
 	SAME("unshare", unshare(-1), raw(SYS_unshare, -1));
+	SAME("setns", setns(-1, 0), raw(SYS_setns, -1, 0));
 	SAME("chroot", chroot("/nowhere"), raw(SYS_chroot, "/nowhere"));
 	SAME("setuid", setuid((uid_t)-1), raw(SYS_setuid, -1));
 	SAME("setgid", setgid((gid_t)-1), raw(SYS_setgid, -1));

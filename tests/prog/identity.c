@@ -39,6 +39,7 @@ int main(void)
 	CALL("setresgid", setresgid(NOBODY, NOBODY, NOBODY));
 	CALL("setgid", setgid(NOBODY));
 	CALL("unshare", unshare(CLONE_FS));
+	CALL("setns", setns(-1, 0));
 	CALL("unshare", unshare(-1));
 	CALL("chroot", chroot("/nowhere"));
 	CALL("chroot", chroot("/"));

@@ -7,6 +7,7 @@
 #include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -50,6 +51,15 @@ static void tsc(bool by_call)
 	MUST(waitpid(p, &status, 0) == p && status == 0);
 }
 
+/* Into the namespaces that it is in, which a second thread would forbid. */
+static void namespaces(bool by_call)
+{
+	int mounts = open("/proc/self/ns/mnt", O_RDONLY);
+	MUST(mounts >= 0);
+	MUST(by_call ? !setns(mounts, CLONE_NEWNS) : !syscall(SYS_setns, mounts, CLONE_NEWNS));
+	MUST(by_call ? !unshare(CLONE_NEWUSER) : !syscall(SYS_unshare, CLONE_NEWUSER));
+}
+
 static void strict(bool by_call)
 {
 	MUST(by_call ? !prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0)
@@ -69,6 +79,8 @@ int main(int argc, char **argv)
 		keep_caps(!how[9]);
 	else if (!strcmp(how, "no-fixup"))
 		no_fixup();
+	else if (!strncmp(how, "namespaces", 10))
+		namespaces(!how[10]);
 	else if (!strncmp(how, "tsc", 3))
 		tsc(!how[3]);
 	else if (!strncmp(how, "strict", 6))

@@ -304,6 +304,39 @@ START_TEST(a_waker_is_of_the_same_process)
 }
 END_TEST
 
+/* A worker that dropped its rights can write every word of the arena, and must gain nothing by it. */
+START_TEST(what_another_member_writes_leads_nowhere)
+{
+	open_arena(1);
+	struct d9_cell *me = cell();
+	d9_u64 lo = (d9_u64)d9_shim.v.chunks, hi = lo + d9_shim.v.n_chunks * (d9_u64)D9_CHUNK_BYTES;
+	static const d9_u32 heads[] = {D9_COMMITTED, D9_REC_HEAD(0, 1), D9_REC_HEAD(0x7ff8, 1), D9_REC_HEAD(4096, 1)};
+	for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
+		fill(begin(), 0, i);
+		((struct d9_rec *)me->cursor)->head = heads[i];
+		struct d9_ev_wake *e = begin(); /* comes back, and with room of its own */
+		ck_assert_ptr_nonnull(e);
+		ck_assert_uint_ge((d9_u64)e, lo);
+		ck_assert_uint_le((d9_u64)(e + 1), hi);
+		ck_assert_uint_eq((d9_u64)e / D9_CHUNK_BYTES, ((d9_u64)me->cursor - 1) / D9_CHUNK_BYTES);
+		fill(e, 0, i);
+	}
+	static const d9_u32 chunks[] = {~0u, 1u << 20};
+	d9_shim.main_stack_hi = (d9_u64)__builtin_frame_address(0) + 1024; /* so that sites have stacks */
+	me->stack_hi = 0;
+	for (d9_u64 i = 0; i < 2; i++) {
+		d9_shim.v.h->pinned_chunk = chunks[i];
+		ck_assert_uint_ne(d9_site_new(me, 1, (void *)(0x1000 + i), __builtin_frame_address(0)), 0);
+	}
+	d9_u32 pinned = d9_shim.v.h->pinned_chunk;
+	ck_assert(pinned && pinned <= d9_shim.v.n_chunks);
+	d9_shim.v.chunks[pinned - 1].used = ~0ull - 63; /* with a stack's length added it would be small again */
+	ck_assert_uint_ne(d9_site_new(me, 1, (void *)0x3000, __builtin_frame_address(0)), 0);
+	ck_assert_uint_ne(d9_shim.v.h->pinned_chunk, pinned);
+	remove_arena();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("arena");
@@ -314,6 +347,7 @@ int main(void)
 	tcase_add_test(c, records_inside_records);
 	tcase_add_test(c, a_reservation_that_is_left);
 	tcase_add_test(c, a_waker_is_of_the_same_process);
+	tcase_add_test(c, what_another_member_writes_leads_nowhere);
 	suite_add_tcase(suite, c);
 	return suite_run(suite);
 }
