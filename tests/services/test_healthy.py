@@ -45,7 +45,7 @@ def said(f):
 def judge(box, name):
     service = SERVICES[name]
     port = harness.free_port()
-    p = box.start(service.argv(box, port))
+    p = box.start(service.argv(box, port), **service.options())
     http_load.wait_port(port)
     answered = steady_load(service, port)
     sick_from = time.monotonic_ns()
