@@ -285,7 +285,7 @@ frontend front
   bind 127.0.0.1:{port}
   default_backend answers
 backend answers
-  server one 127.0.0.1:{behind}
+  server one 127.0.0.1:{behind} pool-max-conn 0
 frontend behind
   bind 127.0.0.1:{behind}
   http-request return status 200 content-type text/plain lf-string "hello %[path]"
