@@ -127,7 +127,7 @@ class Postgres:
 def ask_postgres(port, requests=REQUESTS):
     """A table for each of four connections; half of the queries write to it."""
     conns = [Postgres(port) for _ in range(4)]
-    answers = [m for c in conns for m in c.query("CREATE TEMP TABLE t (k int PRIMARY KEY, v text)")]
+    answers = [m for c in conns for m in c.query("SET synchronous_commit = off; CREATE TEMP TABLE t (k int PRIMARY KEY, v text)")]
     for i in range(4, requests):
         c, k = conns[i % 4], i // 8
         answers += c.query("INSERT INTO t VALUES (%d, 'value %d')" % (k, i) if i // 4 % 2 else "SELECT count(*), max(v) FROM t")
@@ -343,7 +343,7 @@ SERVICES = {
     "postgres": Service(argv_postgres, ask_postgres, end_by_signal(signal.SIGINT), {"epoll_wait"}, sicken_postgres, {"long-poll"},
                         postgres_user),
     "uvicorn": Service(lambda _box, port: [venv(), os.path.join(HERE, "uvicorn", "server.py"), port], ask_http, end_by_request,
-                       {"epoll_wait", "epoll_pwait"}, sicken_http, {"blocking-call"}),
+                       {"epoll_wait", "epoll_pwait"}, sicken_http, {"blocking-call", "driver-starved"}),
     "java": Service(argv_java, ask_http, end_by_request, {"epoll_wait"}),
     "asio": Service(lambda _box, port: [server("asio_server"), port], ask_http, end_by_request, {"epoll_wait", "pthread_cond_wait"},
                     sicken_http, {"blocking-call", "driver-starved"}),
