@@ -45,10 +45,18 @@ static bool says_it_holds(const struct d9_trace_thread *th, d9_u64 object)
 	return false;
 }
 
+/* Posted by threads that never wait for it: a semaphore that hands out work, which whoever took it does not give back. */
+static bool is_signal(const struct d9_model *m, d9_u32 i)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[i];
+	const struct d9_lock *l = d9_model_lock(m, th->proc, th->pending.object);
+	return pending_kind(m, i) == D9_FAMILY_sem && l && l->wakes_by_others > l->wakes_by_waiters;
+}
+
 static d9_u32 holder_of_pending(const struct d9_model *m, d9_u32 i)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[i];
-	if (pending_kind(m, i) == D9_FAMILY_cond)
+	if (pending_kind(m, i) == D9_FAMILY_cond || is_signal(m, i))
 		return D9_NO_INDEX;
 	if (th->pending.owner)
 		return d9_model_thread_of_tid(m, th->proc, th->pending.owner, th->pending.since);

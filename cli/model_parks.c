@@ -7,6 +7,8 @@
  */
 #include "model_internal.h"
 
+#define FUNCTION_BYTES 4096u /* two calls of one frame are no further apart */
+
 struct site_use {
 	d9_u64 count, total, longest;
 	bool home;
@@ -42,16 +44,30 @@ static const struct d9_chain *chain_of(struct d9_model *m, d9_u32 site)
 	return c;
 }
 
+/* How many frames of a chain there are from its innermost one to where the other's outermost one is: all but those that a copied stack
+ * that was cut off does not have.  0: nowhere. */
+static d9_u32 shared_length(const struct d9_chain *c, const struct d9_chain *cut)
+{
+	d9_u32 n = c->n;
+	while (n && cut->n && c->frames[n - 1] != cut->frames[cut->n - 1])
+		n--;
+	return n;
+}
+
 int d9_model_distance(struct d9_model *m, d9_u32 base, d9_u32 other, int *ret_base_left)
 {
 	const struct d9_chain *b = chain_of(m, base), *o = chain_of(m, other);
-	d9_u32 common = 0;
-	while (common < b->n && common < o->n && b->frames[b->n - 1 - common] == o->frames[o->n - 1 - common])
+	d9_u32 nb = shared_length(b, o), no = o->n, common = 0;
+	if (!nb) {
+		nb = b->n;
+		no = shared_length(o, b);
+	}
+	while (common < nb && common < no && b->frames[nb - 1 - common] == o->frames[no - 1 - common])
 		common++;
 	if (!common)
 		return -1;
-	*ret_base_left = (int)(b->n - common);
-	return (int)(o->n - common);
+	*ret_base_left = (int)(nb - common);
+	return (int)(no - common);
 }
 
 static d9_u32 apart(d9_u32 a, d9_u32 b) { return a > b ? a - b : b - a; }
@@ -62,10 +78,17 @@ static bool same_place(const struct d9_trace_site *a, const struct d9_trace_site
 	return a->hook == b->hook && a->ra == b->ra && a->ra && apart(a->depth, b->depth) <= D9_SAME_DEPTH_BYTES;
 }
 
+/* One frame that makes the call at two places: libuv looks without waiting before it waits. */
+static bool same_frame(const struct d9_trace_site *a, const struct d9_trace_site *b)
+{
+	return a->hook == b->hook && a->proc == b->proc && a->depth && a->depth == b->depth && a->ra && b->ra &&
+	       (a->ra > b->ra ? a->ra - b->ra : b->ra - a->ra) < FUNCTION_BYTES;
+}
+
 static bool is_near(struct d9_model *m, d9_u32 home, d9_u32 site)
 {
 	const struct d9_trace_site *h = &m->t->sites.v[home], *s = &m->t->sites.v[site];
-	if (same_place(h, s))
+	if (same_place(h, s) || same_frame(h, s))
 		return true;
 	int left = 0, d = d9_model_distance(m, home, site, &left);
 	if (d >= 0)

@@ -82,7 +82,8 @@ NAMES = {
     "context": "getcontext setcontext makecontext swapcontext",
 }
 
-LIBRARIES = ["libevent-2*.so.*", "libevent_core-2*.so.*", "libuv.so.*", "libjemalloc.so.*", "libstdc++.so.6"]
+LIBRARIES = ["libevent-2*.so.*", "libevent_core-2*.so.*", "libuv.so.*", "libjemalloc.so.*", "libstdc++.so.6", "libglib-2*.so.0",
+             "libgio-2*.so.0"]
 FOLDERS = ["/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/lib"]
 
 
@@ -108,12 +109,23 @@ def python_files():
     return sorted(found)
 
 
+def java_files():
+    """The virtual machine and the libraries that wait."""
+    program = shutil.which("java")
+    home = os.path.dirname(os.path.dirname(os.path.realpath(program))) if program else ""
+    return [p for n in ("server/libjvm.so", "libjava.so", "libnet.so", "libnio.so") for p in [os.path.join(home, "lib", n)] if os.path.exists(p)]
+
+
 def targets(progs):
     """{what it is called in the page: files}; none where it is not installed."""
     found = {}
-    for name, program in (("redis", "redis-server"), ("nginx", "nginx"), ("memcached", "memcached"), ("node", "node")):
+    for name, program in (("redis", "redis-server"), ("nginx", "nginx"), ("memcached", "memcached"), ("node", "node"), ("haproxy", "haproxy")):
         path = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin")
         found[name] = [path] if path else []
+    found["postgres"] = sorted(glob.glob("/usr/lib/postgresql/*/bin/postgres"))[-1:]
+    found["java"] = java_files()
+    found["uvloop"] = glob.glob(os.path.join(progs, "uvicorn-venv", "lib", "python3*", "site-packages", "uvloop", "loop.*.so"))
+    found["asio"] = [p for p in [os.path.join(os.path.dirname(progs), "services", "asio_server")] if os.path.exists(p)]
     found["python"] = python_files()
     tokio = os.path.join(progs, "tokio-target", "release", "tokio_http")
     found["tokio"] = [tokio] if os.path.exists(tokio) else []

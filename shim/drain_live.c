@@ -89,6 +89,13 @@ static bool read_stat(int pid, struct stat_line *ret)
 	return true;
 }
 
+/* Does the process still have the memory of this family?  One that adopts what it was before an exec maps it only to drain it. */
+static bool holds(const struct d9_drain *d, const struct d9_proc *p)
+{
+	bool adopter = d->o.kind == D9_LEASE_RECOVER && p->pid == (d9_i32)d9_sys0(SYS_getpid);
+	return !adopter && d9_maps_hold(p->pid, d->o.path);
+}
+
 static void check_proc(struct d9_drain *d, d9_u32 i)
 {
 	struct d9_proc *p = &d->v.procs[i];
@@ -102,7 +109,7 @@ static void check_proc(struct d9_drain *d, d9_u32 i)
 		p->start = st.start;
 	/* A main thread that ended before the others is a zombie in a process that lives. */
 	/* After an exec the process goes on, but not this image of it; on its way out it has no memory before it is a zombie. */
-	bool left = there && p->end_said && d->o.path && !d9_maps_hold(p->pid, d->o.path);
+	bool left = there && p->end_said && d->o.path && !holds(d, p);
 	/* Its parent is about to wait for it, and will know how it ended. */
 	if (d->o.kind == D9_LEASE_RUN && there && st.state == 'Z' && st.parent == (d9_u64)d9_sys0(SYS_getpid))
 		return;
@@ -190,13 +197,24 @@ d9_u64 d9_live_copy_time(struct d9_drain *d)
 	return t;
 }
 
+/*
+ * It announced that it leaves, and /proc does not show it: a member in a PID namespace that ended, whose id means another process
+ * here.  Not certain enough to take its chunks back, but no reason to keep the memory.
+ */
+static bool left_unseen(const struct d9_proc *p)
+{
+	struct stat_line st;
+	return d9_load_acquire(&p->end_said) && !read_stat(p->pid, &st);
+}
+
 unsigned d9_drain_alive(struct d9_drain *d)
 {
 	unsigned n = 0;
 	d9_live_check(d);
 	for (d9_u32 i = 0; i < n_procs(d); i++) {
 		d9_u32 s = d9_load_acquire(&d->v.procs[i].state);
-		n += s != D9_PROC_FREE && s != D9_PROC_GONE;
+		n += s != D9_PROC_FREE && s != D9_PROC_GONE &&
+		     (d->v.procs[i].pid == (d9_i32)d9_sys0(SYS_getpid) || !left_unseen(&d->v.procs[i]));
 	}
 	/* One that recorded nothing yet is in no table, but has the arena mapped. */
 	if (!n && d->o.path && d->o.same_pids && d9_maps_held_by_others(d->o.path))

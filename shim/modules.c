@@ -213,10 +213,21 @@ static long last_pid(void)
 	return (long)d9_decimal(p ? p + 1 : buf, NULL);
 }
 
+/* This process's id as /proc has it: in a PID namespace with the /proc of another one it is not what getpid says. */
+static int own_name(void)
+{
+	char buf[16];
+	long n = d9_sys3(SYS_readlink, (long)"/proc/self", (long)buf, sizeof(buf) - 1);
+	if (n <= 0)
+		return (int)d9_sys0(SYS_getpid);
+	buf[n] = 0;
+	return (int)d9_decimal(buf, NULL);
+}
+
 static bool any_other_holds(const char *path)
 {
 	struct d9_dir d;
-	int self = (int)d9_sys0(SYS_getpid);
+	int self = own_name();
 	bool found = false;
 	if (!d9_dir_open(&d, AT_FDCWD, "/proc"))
 		return true; /* cannot be told */

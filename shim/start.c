@@ -178,9 +178,11 @@ static void make_folder(const struct d9_config *c, const char *arena_path)
 		d9_text_char(&t, *p == '/' || *p < ' ' ? '_' : *p);
 	d9_text_char(&t, '-');
 	d9_text_hex(&t, h->family[0] & 0xffffffffu, 8);
+	d9_shim.no_folder = true;
 	if (r)
 		return;
 	r = d9_sys2(SYS_mkdir, (long)h->dir, 0700);
+	d9_shim.no_folder = r;
 	if (r) {
 		error(h, D9_ERR_DIR, r, "cannot make the folder ", h->dir);
 		return;

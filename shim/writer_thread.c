@@ -104,10 +104,11 @@ static bool silent_children(void)
 	return (d9_load_relaxed(&d9_shim.forked) || waited_for) && d9_maps_held_by_others(d9_shim.arena_path);
 }
 
-/* After the last pass: if nobody else of the family lives, its memory has served. */
+/* After the last pass: if nobody else of the family lives, its memory has served, or nobody could find what is in it. */
 static void close_own(struct own_drain *o, bool last_pass_ok)
 {
-	if (last_pass_ok && !d9_shim.anonymous && at_the_end() && d9_drain_alive(o->d) <= 1 && !silent_children()) {
+	if ((last_pass_ok || d9_shim.no_folder) && !d9_shim.anonymous && at_the_end() && d9_drain_alive(o->d) <= 1 &&
+	    !silent_children()) {
 		char link[1100];
 		size_t n = strnlen(d9_shim.dir, sizeof(d9_shim.dir) - 1);
 		memcpy(link, d9_shim.dir, n);
