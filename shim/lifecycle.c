@@ -5,6 +5,7 @@
 #include "lease.h"
 #include "modules.h"
 #include "record.h"
+#include "stack.h"
 #include "switch.h"
 #include "sys.h"
 #include "text.h"
@@ -70,6 +71,7 @@ void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struc
 	(void)pthread_atfork(before_fork, NULL, NULL);
 	d9_switch(d9_shim.v.h, c.enabled == D9_ENABLED_ON ? d9_shim.v.h->configured_mask : 0);
 	d9_store_release(&d9_shim.mask, &d9_shim.v.h->mask);
+	d9_stack_start();
 	d9_find_tid();
 	(void)d9_enter_thread(); /* the main thread, and the process entry, while everything is still allowed */
 }

@@ -13,11 +13,36 @@
 #define THREAD_STACK_MAX (1ull << 30)
 #define FRAMES_ENOUGH 3u /* fewer: the chain broke at once, the code keeps no frame pointers */
 
+/*
+ * A stack has holes that nobody wrote, and a program under valgrind would be told of every look at them: ours for
+ * frames, and the drainer's at a slice.  Valgrind's client requests; on a processor the instructions change nothing.
+ */
+enum { RUNNING_ON_VALGRIND = 0x1001, MAKE_MEM_DEFINED = 'M' << 24 | 'C' << 16 | 2 };
+static d9_u64 ask_valgrind(d9_u64 what, d9_u64 p, d9_u64 n)
+{
+	const volatile d9_u64 request[6] = {what, p, n};
+	d9_u64 answer = 0;
+	__asm__ volatile("rolq $3, %%rdi\n\trolq $13, %%rdi\n\trolq $61, %%rdi\n\trolq $51, %%rdi\n\txchgq %%rbx, %%rbx"
+			 : "+d"(answer)
+			 : "a"(request)
+			 : "cc", "memory");
+	return answer;
+}
+static bool valgrind;
+void d9_stack_start(void) { valgrind = ask_valgrind(RUNNING_ON_VALGRIND, 0, 0) != 0; }
+static inline void say_defined(const void *p, d9_u64 n)
+{
+	if (__builtin_expect(valgrind, 0))
+		(void)ask_valgrind(MAKE_MEM_DEFINED, (d9_u64)p, n);
+}
+
 d9_u32 d9_stack_walk(d9_u64 fp, d9_u64 lo, d9_u64 hi, d9_u64 *ret, d9_u32 max)
 {
 	d9_u32 n = 0;
+	say_defined(&fp, sizeof(fp)); /* whatever the code keeps in rbp */
 	while (n < max && fp >= lo && fp < hi - 16 && !(fp & 7)) {
-		const d9_u64 *frame = (const d9_u64 *)fp;
+		d9_u64 frame[2] = {((const d9_u64 *)fp)[0], ((const d9_u64 *)fp)[1]};
+		say_defined(frame, sizeof(frame));
 		d9_u64 next = frame[0], ra = frame[1];
 		if (ra < PAGE)
 			break;
@@ -99,19 +124,7 @@ void d9_stack_plan(struct d9_cell *me, const void *fp, struct d9_stack_plan *ret
 	ret->bytes = 8 + (d9_u32)sizeof(struct d9_slice) + ret->n;
 }
 
-/*
- * A stack has holes that nobody wrote, and a program under valgrind would be told of every look that the drainer takes at a
- * slice.  Memcheck's client request MAKE_MEM_DEFINED; on a processor the instructions change nothing.
- */
-static void say_defined(const void *p, d9_u64 n)
-{
-	const volatile d9_u64 request[6] = {'M' << 24 | 'C' << 16 | 2, (d9_u64)p, n};
-	d9_u64 answer = 0;
-	__asm__ volatile("rolq $3, %%rdi\n\trolq $13, %%rdi\n\trolq $61, %%rdi\n\trolq $51, %%rdi\n\txchgq %%rbx, %%rbx"
-			 : "+d"(answer)
-			 : "a"(request)
-			 : "cc", "memory");
-}
+/* ---- signal handlers ------------------------------------------------------------------------------------ */
 
 struct kernel_action {
 	d9_u64 handler, flags, restorer, mask;

@@ -11,6 +11,9 @@
 /* Largest tail of a stack: tail word, registers, slice. */
 #define D9_STACK_TAIL_MAX (8u + (d9_u32)sizeof(struct d9_slice) + D9_SLICE_BYTES)
 
+/* Once, in the constructor. */
+void d9_stack_start(void);
+
 /*
  * Return addresses along a chain of frame pointers.  fp: a frame pointer; [lo, hi): readable stack.  Writes
  * at most max, returns how many; stops at the first step that is misaligned, out of bounds or not upward.
