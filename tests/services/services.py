@@ -319,14 +319,6 @@ def argv_java(_box, port):
     return [need("java"), "-Xmx64m", "-cp", java_classes(), "Server", port]
 
 
-def sicken_postgres(port):
-    c = Postgres(port)
-    for _ in range(40):
-        c.query("SELECT 1")
-    c.query("SELECT count(*) FROM generate_series(1, 4000000)")
-    c.close()
-
-
 SERVICES = {
     "redis": Service(argv_redis, ask_redis, end_redis, {"epoll_wait"}, sicken_redis, {"blocking-call"}),
     "nginx": Service(argv_nginx, ask_http, end_by_signal(signal.SIGTERM), {"epoll_wait"}),
@@ -340,8 +332,7 @@ SERVICES = {
     "tokio": Service(lambda _box, port: [harness.cargo(os.path.join(HERE, "tokio_http"), "tokio_http"), port], ask_http, end_by_request,
                      {"epoll_wait", "futex_wait"}, sicken_http, {"blocking-call", "driver-starved"}),
     "haproxy": Service(argv_haproxy, ask_http, end_by_signal(signal.SIGUSR1), {"epoll_wait"}),
-    "postgres": Service(argv_postgres, ask_postgres, end_by_signal(signal.SIGINT), {"epoll_wait"}, sicken_postgres, {"long-poll"},
-                        postgres_user),
+    "postgres": Service(argv_postgres, ask_postgres, end_by_signal(signal.SIGINT), {"epoll_wait"}, options=postgres_user),
     "uvicorn": Service(lambda _box, port: [venv(), os.path.join(HERE, "uvicorn", "server.py"), port], ask_http, end_by_request,
                        {"epoll_wait", "epoll_pwait"}, sicken_http, {"blocking-call", "driver-starved"}),
     "java": Service(argv_java, ask_http, end_by_request, {"epoll_wait"}),
