@@ -68,7 +68,8 @@ def s15(f, truth, _scale):
 
 def s19(f, truth, _scale):
     equal(f["measured"]["wakeups"], int(truth["wakeups"]), "wake-ups")
-    equal(f["measured"]["fd"], int(truth["spin_fd"]), "descriptor")
+    # Fast reads are counted without their descriptor: it is known if one of them took long enough to be recorded.
+    check(f["measured"]["fd"] in (None, int(truth["spin_fd"])), "descriptor %s, not %s" % (f["measured"]["fd"], truth["spin_fd"]))
 
 
 def s20(f, truth, scale):
