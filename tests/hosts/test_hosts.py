@@ -3,10 +3,12 @@
 Each part is run bare and recorded; a case that passes bare and fails recorded, in most of four runs each way, fails the test.
 """
 import os
+import shutil
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import MUTANT, SHIM, Skip, check, main, parametrise  # noqa: E402
+from harness import MUTANT, SHIM, Skip, check, equal, main, parametrise, test  # noqa: E402
 import suites  # noqa: E402
 
 LIMIT = 90  # seconds for one run of a part
@@ -34,6 +36,22 @@ def nothing_new_fails(box, which):
     check(not c.new, "\n".join("%s: %s" % n for n in c.new))
     check(c.count(suites.PASS, False), "no case passes, bare")
     check(recorder.bytes or MUTANT == "absent", "nothing was recorded")
+
+
+@test
+def a_library_that_breaks_a_case_is_told(box):
+    if not shutil.which("gcc"):
+        raise Skip("gcc is not installed")
+    suite = suites.Python()
+    try:
+        suite.prepare()
+    except suites.Unavailable as why:
+        raise Skip(str(why)) from None
+    bad = os.path.join(box.path, "bad.so")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", bad, "-x", "c", "-"], input="int select(void) { return 0; }\n", text=True, check=True)
+    case = "test.test_select.SelectTestCase.test_errno"
+    c = suites.compare(suite, "select", suites.Recorder(bad), [case], LIMIT)
+    equal([n for n, _ in c.new], [case], "new")
 
 
 if __name__ == "__main__":
