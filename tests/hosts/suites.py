@@ -54,6 +54,14 @@ def package_version(name):
 
 # ---- what is fetched -------------------------------------------------------------------------------------
 
+def debian_archives():
+    """(URI, release, component) of Debian's archive, from where this machine takes its packages."""
+    r = subprocess.run(["apt-get", "indextargets", "--format", "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)", "Created-By: Packages"],
+                       capture_output=True, text=True)
+    lines = [line.split("|") for line in r.stdout.splitlines()]
+    return sorted({tuple(fields[1:]) for fields in lines if fields[0] == "Debian" and fields[3] == "main"})
+
+
 def debian_source(package, tarball, sha256):
     """The upstream archive of a Debian 12 source package, by apt but with lists of its own: the system's need no deb-src line."""
     path = os.path.join(CACHE, tarball)
@@ -62,7 +70,7 @@ def debian_source(package, tarball, sha256):
         for d in ("lists/partial", "cache/archives/partial"):
             os.makedirs(os.path.join(lists, d), exist_ok=True)
         with open(os.path.join(lists, "sources.list"), "w", encoding="utf-8") as f:
-            f.write("deb-src http://deb.debian.org/debian bookworm main\n")
+            f.write("".join("deb-src %s %s %s\n" % where for where in debian_archives()))
         options = ["-q"]
         for o in ("Dir::State::lists=%s/lists" % lists, "Dir::Cache=%s/cache" % lists, "Dir::Etc::sourcelist=%s/sources.list" % lists,
                   "Dir::Etc::sourceparts=/dev/null", "APT::Sandbox::User=root"):
@@ -292,7 +300,10 @@ class Haproxy(Suite):
         vtest = os.path.join(CACHE, "vtest")
         self.vtest = os.path.join(vtest, "vtest")
         if not os.path.isdir(vtest):
-            must([tool("git", "git"), "clone", "-q", "https://github.com/vtest/VTest", vtest], "git clone of VTest")
+            where = os.environ.get("D9_TEST_VTEST_GIT")
+            if not where:
+                raise Unavailable("D9_TEST_VTEST_GIT does not say where VTest's git repository is")
+            must([tool("git", "git"), "clone", "-q", where, vtest], "git clone of VTest")
             must(["git", "checkout", "-q", self.vtest_commit], "git checkout of VTest", cwd=vtest)
         if not os.path.exists(self.vtest):
             must([tool("make", "make"), "FLAGS=-O2", "vtest"], "build of VTest (libpcre2-dev, zlib1g-dev)", cwd=vtest)
