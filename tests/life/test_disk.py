@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A folder that cannot be written for a while: told at once, nothing lost that fits in memory, over without a restart."""
 import contextlib
+import glob
 import json
 import os
 import subprocess
@@ -141,6 +142,29 @@ def a_folder_that_is_removed(box):
         r = box.d9("dump", "--json", folder)
         n += sum(e["event"] == "span" and e["hook"] == "read" and 1001 <= e["result"] <= 1007 for e in map(json.loads, r.out.splitlines()))
     equal(n, reader.total, "reads that are recorded, where the folder went and where it was")
+
+
+def memory_that_names(box):
+    """Session memory whose head names a folder of this box: there may be no folder that leads to it."""
+    found = []
+    for path in glob.glob("/dev/shm/d9-*"):
+        with contextlib.suppress(OSError), open(path, "rb") as f:
+            if os.fsencode(box.dir) + b"/" in f.read(65536):
+                found.append(path)
+    return found
+
+
+@parametrise(["0", "1.5"])
+def a_folder_that_may_not_be_made_leaves_no_memory(box, seconds):
+    need_root()
+    os.mkdir(box.dir, 0o755)
+    code = "import time; time.sleep(%s); print(open('/proc/self/maps').read().count('/dev/shm/d9-'))" % seconds
+    r = box.run(["/usr/bin/python3", "-S", "-c", code], user=65534, group=65534, extra_groups=[], rc=0)
+    left = memory_that_names(box)
+    box.arenas.update(left)
+    check(int(r.out), "it was not recorded at all")
+    equal(box.folders(), [], "folders")
+    equal(left, [], "memory that nobody will find")
 
 
 if __name__ == "__main__":
