@@ -102,8 +102,8 @@ class Suite:
     quick = {}   # part: patterns of cases (None: all), for scripts/test
     skips = {}   # pattern of cases: why they are not run at all
 
-    def prepare(self, fetch=True):
-        """Fetches and builds, where fetch says so; raises Unavailable."""
+    def prepare(self):
+        """Fetches and builds; raises Unavailable."""
 
     def cases(self, part, run, only):
         raise NotImplementedError
@@ -142,7 +142,7 @@ class Python(Suite):
                                  "*.WithProcessesTestLock.*"),
     }
 
-    def prepare(self, fetch=True):
+    def prepare(self):
         tool("python3", "python3")
         if subprocess.run([self.python, "-c", "import test.test_threading, test.test_asyncio"], capture_output=True).returncode:
             raise Unavailable("the tests of %s are not installed (libpython3.11-testsuite)" % self.python)
@@ -187,7 +187,7 @@ class Libevent(Suite):
     limit = 400
     backends = ("epoll", "poll", "select")
 
-    def prepare(self, fetch=True):
+    def prepare(self):
         self.program = os.path.join(CACHE, "libevent-build", "bin", "regress")
         archive = debian_source("libevent", "libevent_2.1.12-stable.orig.tar.gz", "92e6de1be9ec176428fd2367677e61ceffc2ee1cb119035037a27d346b0403bb")
         source = unpacked(archive, "libevent-2.1.12-stable")
@@ -231,7 +231,7 @@ class Tokio(Suite):
     limit = 240
     version_, locked = "1.54.1", "1.54.0"
 
-    def prepare(self, fetch=True):
+    def prepare(self):
         cargo = tool("cargo", "cargo")
         self.source = os.path.join(CACHE, "tokio-" + self.version_)
         self.binaries = {}
@@ -288,7 +288,7 @@ class Haproxy(Suite):
               "http-messaging", "http-rules", "http-set-timeout", "jwt", "log", "lua", "mailers", "mcli", "peers", "sample_fetches",
               "seamless-reload", "server", "spoe", "ssl", "startup", "stick-table", "stickiness", "stream", "tcp-rules", "webstats")
 
-    def prepare(self, fetch=True):
+    def prepare(self):
         self.haproxy = tool("haproxy", "haproxy")
         installed = package_version("haproxy")
         if not installed.startswith("2.6.12-"):

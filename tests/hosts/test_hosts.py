@@ -23,7 +23,7 @@ def nothing_new_fails(box, which):
     name, part = which.split()
     suite = next(s for s in suites.SUITES if s.name == name)()
     try:
-        suite.prepare(fetch=False)
+        suite.prepare()
     except suites.Unavailable as why:
         raise Skip(str(why)) from None
     recorder = suites.Recorder(SHIM)
