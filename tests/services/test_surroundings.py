@@ -369,6 +369,18 @@ def with_the_address_sanitizer(box):
 LIBRARIES = {"jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4", "faketime": "faketime/libfaketimeMT.so.1"}
 
 
+@contextlib.contextmanager
+def without_leftovers_of_faketime():
+    """The library leaves shared memory of its own behind, with or without us, when the `faketime` command did not start it."""
+    before = set(glob.glob("/dev/shm/*faketime*"))
+    try:
+        yield
+    finally:
+        for path in set(glob.glob("/dev/shm/*faketime*")) - before:
+            if gone(int(path.rsplit("_", 1)[1])):
+                os.unlink(path)
+
+
 @parametrise(["%s %s: %s" % (library, order, name) for library in LIBRARIES for order in ("first", "last") for name in ("memcached", "asyncio", "redis")
               if (library, name) != ("faketime", "redis")])  # redis-server and libfaketime hang without a recorder too
 def beside_another_library(box, case):
@@ -380,7 +392,8 @@ def beside_another_library(box, case):
     chain = [path] + chain if order == "first" else chain + [path]
     env = {"FAKETIME": "-3d"} if library == "faketime" else {}
     begin = time.monotonic_ns()
-    _, events = same(box, name, bare_env={"LD_PRELOAD": path, **env}, env={"LD_PRELOAD": ":".join(chain), **env})
+    with without_leftovers_of_faketime():
+        _, events = same(box, name, bare_env={"LD_PRELOAD": path, **env}, env={"LD_PRELOAD": ":".join(chain), **env})
     spans = [e for e in events if e["event"] == "span"]
     check(begin < min(e["t_ns"] for e in spans) and max(e["t_ns"] for e in spans) < time.monotonic_ns(), "times that are not those of the clock")
 
