@@ -6,6 +6,7 @@
 #include "member.h"
 #include "trace_internal.h"
 
+#include "shim/adopt.h"
 #include "shim/drain.h"
 #include "shim/lease.h"
 #include "shim/view.h"
@@ -19,7 +20,7 @@
 
 #define ARENA_MAX (4ull << 30)
 
-/* The link may lead to /dev/shm/d9-* or be the arena itself; nothing else is opened. */
+/* The link may lead to where arenas are or be the arena itself; nothing else is opened. */
 static int open_arena(const char *path, char *err, size_t n_err)
 {
 	char target[PATH_MAX];
@@ -29,8 +30,7 @@ static int open_arena(const char *path, char *err, size_t n_err)
 	const char *file = path;
 	if (n >= 0) {
 		target[n] = '\0';
-		const char *name = !strncmp(target, "/dev/shm/d9-", 12) ? target + 9 : "/";
-		if (strchr(name, '/')) {
+		if (!d9_adopt_name_is_ours(target)) {
 			snprintf(err, n_err, "its link leads to %s", target);
 			return -EBADMSG;
 		}
@@ -100,7 +100,7 @@ static void see_running(void *copy, ino_t inode, struct d9_running *ret)
 	struct d9_view v;
 	d9_view_init(&v, copy, h->n_chunks);
 	d9_u32 n = h->proc_next < D9_N_PROCS ? h->proc_next : D9_N_PROCS;
-	bool told = d9_members_are_here(h);
+	bool told = d9_adopt_same_pids(h);
 	if (ret) {
 		ret->told = told;
 		ret->drained = d9_lease_fresh(&h->lease);

@@ -287,25 +287,22 @@ static void block_signals(struct run *r)
 static void summarize(const struct run *r)
 {
 	const struct d9_families *f = r->families;
-	if (r->quiet)
+	unsigned n = d9_families_count(f);
+	if (r->quiet || (!n && r->unsupported))
 		return;
-	if (r->unsupported && !d9_families_count(f))
-		return;
-	if (!d9_families_count(f) && disabled()) {
+	if (!n && disabled()) {
 		fprintf(stderr, "d9: nothing was recorded, as D9_ENABLED=0 says\n");
 		return;
 	}
-	if (!d9_families_count(f)) {
+	if (!n) {
 		fprintf(stderr,
 			"d9: nothing was recorded: libd9shim.so did not load into %s, or found no memory (ulimit -v) "
-			"or no folder to "
-			"record into; `d9 check %s` says more\n",
+			"or no folder to record into; `d9 check %s` says more\n",
 			r->cmd[0], r->cmd[0]);
 		return;
 	}
-	fprintf(stderr, "d9: %u process famil%s, %llu records, %.1f MB in %s", d9_families_count(f),
-		d9_families_count(f) == 1 ? "y" : "ies", (unsigned long long)d9_families_events(f),
-		(double)d9_families_bytes(f) / 1e6, r->abs_dir);
+	fprintf(stderr, "d9: %u process famil%s, %llu records, %.1f MB in %s", n, n == 1 ? "y" : "ies",
+		(unsigned long long)d9_families_events(f), (double)d9_families_bytes(f) / 1e6, r->abs_dir);
 	if (d9_families_dropped(f))
 		fprintf(stderr, "; %llu events found no memory (D9_MEM_MB)",
 			(unsigned long long)d9_families_dropped(f));

@@ -138,7 +138,7 @@ int d9_live_members(const struct d9_live *l)
 {
 	struct stat st;
 	struct d9_view v;
-	if (!d9_members_are_here(l->h) || fstat(l->fd, &st))
+	if (!d9_adopt_same_pids(l->h) || fstat(l->fd, &st))
 		return -1;
 	d9_view_init(&v, l->map, l->h->n_chunks);
 	d9_u32 n = l->h->proc_next < D9_N_PROCS ? l->h->proc_next : D9_N_PROCS;

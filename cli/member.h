@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Do the pids in this arena mean the same here?  Not in another PID namespace. */
-bool d9_members_are_here(const struct d9_arena_header *h);
 /*
  * Does this member run, and still the program that was recorded?  arena: inode of the arena's file, which it has mapped
  * then.  *ret_start: when it was started, as in the proc event; set if it runs.  What /proc hides is taken to run.

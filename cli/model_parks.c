@@ -44,8 +44,10 @@ static const struct d9_chain *chain_of(struct d9_model *m, d9_u32 site)
 	return c;
 }
 
-/* How many frames of a chain there are from its innermost one to where the other's outermost one is: all but those that a copied stack
- * that was cut off does not have.  0: nowhere. */
+/*
+ * How many frames of a chain there are from its innermost one to where the other's outermost one is: all but those
+ * that a copied stack that was cut off does not have.  0: nowhere.
+ */
 static d9_u32 shared_length(const struct d9_chain *c, const struct d9_chain *cut)
 {
 	d9_u32 n = c->n;

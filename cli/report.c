@@ -107,9 +107,10 @@ static void gather_unseen(struct d9_report *r)
 		add_unseen(r, "run-queue", "time runnable without a CPU was not measured");
 	for (d9_u32 i = 0; i < t->procs.n; i++) {
 		char text[240];
+		if (!t->procs.v[i].shown || !d9_is_unhooked(t, i))
+			continue;
 		snprintf(text, sizeof(text), "pid %d: %s", t->procs.v[i].pid, D9_UNHOOKED);
-		if (t->procs.v[i].shown && d9_is_unhooked(t, i))
-			add_unseen(r, "hooks", text);
+		add_unseen(r, "hooks", text);
 	}
 	for (d9_u32 i = 0; i < t->procs.n; i++) {
 		const struct d9_trace_proc *p = &t->procs.v[i];

@@ -116,54 +116,54 @@ static void note_counts(struct family *m)
 
 /* ---- a family that drains itself: what its segments say ------------------------------------------------- */
 
-struct found {
-	const struct d9_families *f;
-	bool ours;
-	d9_u64 events;
-};
-
-static int look(void *ctx, const struct d9_segr_event *ev)
+/* Calls fn for the records of the folder's segments, until it returns something else than 0. */
+static void each_record(const struct d9_families *f, const struct family *m, d9_segr_fn *fn, void *ctx)
 {
-	struct found *w = ctx;
-	size_t n = strlen(w->f->run);
-	w->events += d9_events[ev->id].kind != D9_KIND_META;
-	w->ours |= ev->id == D9_EV_info && ev->tail.n == 4 + n && !memcmp(ev->tail.p, "run=", 4) &&
-		   !memcmp(ev->tail.p + 4, w->f->run, n);
-	return 0;
-}
-
-/* Reads the folder's segments.  False: there is none yet. */
-static bool read_segments(const struct d9_families *f, const struct family *m, struct found *ret)
-{
-	int dir = open_folder(f, m);
-	bool any = false;
-	*ret = (struct found){.f = f};
+	int dir = open_folder(f, m), r = 0;
 	DIR *d = dir < 0 ? NULL : fdopendir(dir);
 	if (!d) {
 		if (dir >= 0)
 			close(dir);
-		return false;
+		return;
 	}
-	for (struct dirent *e; (e = readdir(d));) {
-		struct d9_segr *r;
-		if (!d9_is_segment_name(e->d_name) || d9_segr_open_at(dirfd(d), e->d_name, &r, NULL, 0))
+	for (struct dirent *e; !r && (e = readdir(d));) {
+		struct d9_segr *s;
+		if (!d9_is_segment_name(e->d_name) || d9_segr_open_at(dirfd(d), e->d_name, &s, NULL, 0))
 			continue;
-		any = true;
-		(void)d9_segr_each(r, look, ret);
-		d9_segr_close(r);
+		r = d9_segr_each(s, fn, ctx);
+		d9_segr_close(s);
 	}
 	closedir(d);
-	return any;
+}
+
+struct whose {
+	const char *run;
+	bool told, ours;
+};
+static int find_run(void *ctx, const struct d9_segr_event *ev)
+{
+	struct whose *w = ctx;
+	size_t n = strlen(w->run);
+	if (ev->id != D9_EV_info)
+		return 0;
+	w->told = true;
+	w->ours = ev->tail.n == 4 + n && !memcmp(ev->tail.p, "run=", 4) && !memcmp(ev->tail.p + 4, w->run, n);
+	return w->ours;
 }
 
 /* Whose it is can be told from its segments alone, and they only once there is no memory to be waited for. */
 static void judge(const struct d9_families *f, struct family *m)
 {
-	struct found found;
-	if (!read_segments(f, m, &found))
-		return;
-	m->state = found.ours ? ITS_OWN : NOT_OURS;
-	m->events = found.events;
+	struct whose w = {.run = f->run};
+	each_record(f, m, find_run, &w);
+	if (w.told)
+		m->state = w.ours ? ITS_OWN : NOT_OURS;
+}
+
+static int count_record(void *ctx, const struct d9_segr_event *ev)
+{
+	*(d9_u64 *)ctx += d9_events[ev->id].kind != D9_KIND_META;
+	return 0;
 }
 
 /* ---- taking over, draining ------------------------------------------------------------------------------ */
@@ -335,8 +335,10 @@ void d9_families_finish(struct d9_families *f)
 	take_all(f);
 	for (unsigned i = 0; i < f->n; i++) {
 		struct family *m = &f->of[i];
-		if (m->state == WAITING || m->state == ITS_OWN)
+		if (m->state == WAITING)
 			judge(f, m);
+		if (m->state == ITS_OWN)
+			each_record(f, m, count_record, &m->events);
 		if (m->state != DRAINING)
 			continue;
 		if (!d9_drain_alive(m->a.d)) {

@@ -181,7 +181,7 @@ static void find_exec(struct d9_trace *t, struct d9_trace_proc *p)
 			p->became = i;
 		}
 	}
-	if (born == D9_NOT_KNOWN || said || (p->end_how && p->end_how != 5))
+	if (born == D9_NOT_KNOWN || said)
 		return;
 	p->end_how = 4;
 	p->end_t = born;
@@ -212,7 +212,8 @@ void d9_trace_finish(struct d9_trace *t)
 	for (size_t i = 0; i < t->procs.n; i++)
 		convert_proc(t, &t->procs.v[i]);
 	for (size_t i = 0; i < t->procs.n; i++)
-		find_exec(t, &t->procs.v[i]);
+		if (!t->procs.v[i].end_how || t->procs.v[i].end_how > 3) /* how the others ended is known */
+			find_exec(t, &t->procs.v[i]);
 	for (size_t i = 0; i < t->threads.n; i++)
 		first_and_last(t, &t->threads.v[i]);
 	for (size_t i = 0; i < t->modules.n; i++) {

@@ -6,7 +6,7 @@
 	{                                            \
 		D9_BEGIN(name, 0, fd);               \
 		D9_IDLE_POINT();                     \
-		if (d9_c.site && (wake))             \
+		if (wake)                            \
 			d9_waker_mark(&d9_c, wake);  \
 		int d9_r = d9_real.name args;        \
 		D9_END(name, D9_RESULT(d9_r), wake); \

@@ -19,8 +19,7 @@ static d9_i32 tid_of(pthread_t t)
 		d9_i32 d9_tid = tid_of(t);                           \
 		D9_BEGIN(name, (d9_u64)d9_tid, -1);                  \
 		D9_IDLE_POINT();                                     \
-		if (d9_c.site)                                       \
-			d9_call_owner(&d9_c, (d9_u32)d9_tid);        \
+		d9_call_owner(&d9_c, (d9_u32)d9_tid);                \
 		int d9_r = d9_real.name args;                        \
 		D9_END(name, result(d9_r), 0);                       \
 		return d9_r;                                         \
@@ -37,8 +36,7 @@ D9_EXPORT int pthread_barrier_wait(pthread_barrier_t *b)
 {
 	d9_waker_note((d9_u64)b);
 	D9_BEGIN(pthread_barrier_wait, (d9_u64)b, -1);
-	if (d9_c.site)
-		d9_waker_mark(&d9_c, (d9_u64)b);
+	d9_waker_mark(&d9_c, (d9_u64)b);
 	int r = d9_real.pthread_barrier_wait(b);
 	D9_END(pthread_barrier_wait, D9_RETURNED(r), (d9_u64)b);
 	return r;

@@ -122,27 +122,25 @@ static const struct d9_hook_info infos[D9_N_HOOKS] = {
 #undef D9_PRIMITIVE
 };
 
-static struct d9_shim_real shim_real;
+struct d9_shim_real d9_shim_libc;
 static const struct row shim_rows[] = {
 	{"pthread_create", NULL, offsetof(struct d9_shim_real, pthread_create)},
 	{"pthread_attr_init", NULL, offsetof(struct d9_shim_real, pthread_attr_init)},
 	{"pthread_attr_setstacksize", NULL, offsetof(struct d9_shim_real, pthread_attr_setstacksize)},
 	{"pthread_attr_setdetachstate", NULL, offsetof(struct d9_shim_real, pthread_attr_setdetachstate)},
 	{"pthread_attr_destroy", NULL, offsetof(struct d9_shim_real, pthread_attr_destroy)},
+	{"pthread_testcancel", NULL, offsetof(struct d9_shim_real, pthread_testcancel)},
 };
 #define N_SHIM_ROWS (sizeof(shim_rows) / sizeof(*shim_rows))
 
-void (*d9_real_testcancel)(void);
-
 /* Threads that race here find and store the same.  Too many for the stack. */
-static const struct row testcancel_row = {"pthread_testcancel", NULL, 0};
-static void *found[N_ROWS], *shim_found[N_SHIM_ROWS], *testcancel_found;
+static void *found[N_ROWS], *shim_found[N_SHIM_ROWS];
 
 struct search {
 	unsigned images;
 	bool past_us, anywhere;
-	bool second; /* another copy of this library comes before this one */
 };
+static bool second; /* another copy of this library comes before this one */
 
 static void look(const struct d9_image *image, const struct row *of, void **where, size_t n)
 {
@@ -184,18 +182,17 @@ static int visit(struct dl_phdr_info *info, size_t size, void *ctx)
 	if (d9_image_open(info->dlpi_addr, dynamic_of(info), &image))
 		return 0;
 	if (!s->past_us && !s->anywhere) {
-		s->second |= !program && d9_image_symbol(&image, "d9_abi", NULL);
+		second |= !program && d9_image_symbol(&image, "d9_abi", NULL);
 		return 0;
 	}
 	look(&image, rows, found, N_ROWS);
 	look(&image, shim_rows, shim_found, N_SHIM_ROWS);
-	look(&image, &testcancel_row, &testcancel_found, 1);
 	return 0;
 }
 
 static int (*iterate)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
 
-static void resolve(struct search *ret)
+void d9_real_resolve(void)
 {
 	struct search s = {.past_us = false};
 	if (!iterate)
@@ -211,8 +208,7 @@ static void resolve(struct search *ret)
 		if (found[i])
 			__atomic_store_n((void **)((char *)&d9_real + rows[i].slot), found[i], __ATOMIC_RELEASE);
 	for (size_t i = 0; i < N_SHIM_ROWS; i++)
-		*(void **)((char *)&shim_real + shim_rows[i].slot) = shim_found[i];
-	__atomic_store_n((void **)&d9_real_testcancel, testcancel_found, __ATOMIC_RELAXED);
+		__atomic_store_n((void **)((char *)&d9_shim_libc + shim_rows[i].slot), shim_found[i], __ATOMIC_RELAXED);
 #define FOR_STUB(pointer, name) __atomic_store_n(&pointer, *(void **)&d9_real.name, __ATOMIC_RELEASE)
 	FOR_STUB(d9_real_syscall, syscall);
 	FOR_STUB(d9_real_mutex_lock, pthread_mutex_lock);
@@ -221,13 +217,6 @@ static void resolve(struct search *ret)
 	FOR_STUB(d9_real_dlopen, dlopen);
 	FOR_STUB(d9_real_dlmopen, dlmopen);
 	__atomic_store_n(&d9_real_resolved, true, __ATOMIC_RELEASE);
-	ret->second = s.second;
-}
-
-void d9_real_resolve(void)
-{
-	struct search s;
-	resolve(&s);
 }
 
 static void at_exit(int status, void *arg)
@@ -239,11 +228,10 @@ static void at_exit(int status, void *arg)
 /* initfirst: before other libraries' constructors where the loader grants it; nothing relies on it. */
 __attribute__((constructor)) static void start(int argc, char **argv, char **envp)
 {
-	struct search s;
-	resolve(&s);
-	if (s.second)
+	d9_real_resolve();
+	if (second)
 		return; /* every call passes through; the first copy records them */
-	d9_shim_start(infos, D9_N_HOOKS, &shim_real, argc, argv, envp);
+	d9_shim_start(infos, D9_N_HOOKS, &d9_shim_libc, argc, argv, envp);
 	int (*register_end)(void (*)(int, void *), void *) = d9_libc_symbol("on_exit");
 	if (d9_recording_possible()) /* registered before the loader's own handler, so it runs after every other */
 		(void)(register_end ? register_end : on_exit)(at_exit, NULL);

@@ -7,6 +7,7 @@
 #define D9_INTERPOSE_REAL_H
 #include "format/arena.h"
 #include "format/families.h"
+#include "shim/real.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -100,8 +101,7 @@ extern D9_HIDDEN void *d9_real_syscall, *d9_real_mutex_lock, *d9_real_mutex_tryl
 	*d9_real_dlopen, *d9_real_dlmopen;
 
 extern D9_HIDDEN bool d9_real_resolved;
-/* No hook, but part of what some of them stand in for; NULL: there is none. */
-extern D9_HIDDEN void (*d9_real_testcancel)(void);
+extern D9_HIDDEN struct d9_shim_real d9_shim_libc;
 
 /* Resolves every pointer.  Idempotent; racing threads store the same values.  Reads the loader's list, allocates nothing. */
 void d9_real_resolve(void);

@@ -68,16 +68,17 @@ static bool writes_unlocked(FILE *f, size_t n) { return f && n && is_full(f, n);
 /* -1 at the end of a file is no error. */
 #define LINE_RESULT(f) (d9_r == -1 && (f)->_flags & AT_END ? 0 : D9_RESULT(d9_r))
 
-#define WRAP_STDIO(ret, name, params, args, f, waits, result)                    \
+#define WRAP_IF(ret, name, params, args, fd, waits, result)                      \
 	D9_EXPORT ret name params                                                \
 	{                                                                        \
 		if (!(d9_load_relaxed(d9_shim.mask) & D9_BIT(name)) || !(waits)) \
 			return d9_real.name args;                                \
-		D9_BEGIN(name, 0, fd_of(f));                                     \
+		D9_BEGIN(name, 0, fd);                                           \
 		ret d9_r = d9_real.name args;                                    \
 		D9_END(name, result, 0);                                         \
 		return d9_r;                                                     \
 	}
+#define WRAP_STDIO(ret, name, params, args, f, waits, result) WRAP_IF(ret, name, params, args, fd_of(f), waits, result)
 
 /* ---- opening, closing, flushing --------------------------------------------------------------------- */
 
@@ -138,47 +139,29 @@ WRAP_STDIO(int, fputs_unlocked, (const char *restrict s, FILE *restrict f), (s, 
 int __overflow(FILE *f, int c);
 WRAP_STDIO(int, __overflow, (FILE * f, int c), (f, c), f, true, D9_RESULT(d9_r))
 
-D9_EXPORT int puts(const char *s)
-{
-	FILE *f = stdout;
-	if (!(d9_load_relaxed(d9_shim.mask) & D9_BIT(puts)) || !(is_full_for(f, s, 1) || is_held(f)))
-		return d9_real.puts(s);
-	D9_BEGIN(puts, 0, fd_of(f));
-	int r = d9_real.puts(s);
-	D9_END(puts, D9_RESULT(r), 0);
-	return r;
-}
+WRAP_STDIO(int, puts, (const char *s), (s), stdout, is_full_for(stdout, s, 1) || is_held(stdout), D9_RESULT(d9_r))
 
 /* ---- formatted: a variadic call is made as the v form that it is in libc ---------------------------------- */
 
-#define V_CALL(name, real, f, where, waits)                                        \
-	do {                                                                       \
+#define WRAP_V(name, params, fd, args, waits) \
+	int name params;                      \
+	WRAP_IF(int, name, params, args, fd, waits, D9_RESULT(d9_r))
+#define WRAP_VARIADIC(name, real, params, fd, args, waits)                         \
+	int name params;                                                           \
+	D9_EXPORT int name params                                                  \
+	{                                                                          \
+		int d9_r;                                                          \
+		va_list ap;                                                        \
+		va_start(ap, format);                                              \
 		if (!(d9_load_relaxed(d9_shim.mask) & D9_BIT(name)) || !(waits)) { \
-			d9_n = d9_real.real where;                                 \
-			break;                                                     \
+			d9_r = d9_real.real args;                                  \
+		} else {                                                           \
+			D9_BEGIN(name, 0, fd);                                     \
+			d9_r = d9_real.real args;                                  \
+			D9_END(name, D9_RESULT(d9_r), 0);                          \
 		}                                                                  \
-		D9_BEGIN(name, 0, f);                                              \
-		d9_n = d9_real.real where;                                         \
-		D9_END(name, D9_RESULT(d9_n), 0);                                  \
-	} while (0)
-#define WRAP_V(name, params, f, where, waits)        \
-	int name params;                             \
-	D9_EXPORT int name params                    \
-	{                                            \
-		int d9_n;                            \
-		V_CALL(name, name, f, where, waits); \
-		return d9_n;                         \
-	}
-#define WRAP_VARIADIC(name, real, params, f, where, waits) \
-	int name params;                                   \
-	D9_EXPORT int name params                          \
-	{                                                  \
-		int d9_n;                                  \
-		va_list ap;                                \
-		va_start(ap, format);                      \
-		V_CALL(name, real, f, where, waits);       \
-		va_end(ap);                                \
-		return d9_n;                               \
+		va_end(ap);                                                        \
+		return d9_r;                                                       \
 	}
 #define FULL(f) (is_full(f, REACH) || is_held(f))
 WRAP_V(vprintf, (const char *restrict format, va_list ap), fd_of(stdout), (format, ap), FULL(stdout))

@@ -84,8 +84,7 @@ long d9_futex_waits(long n, long a, long b, long c, long d, long e, long f);
 __attribute__((used)) long d9_futex_waits(long n, long a, long b, long c, long d, long e, long f)
 {
 	D9_BEGIN(futex_wait, (d9_u64)a, -1);
-	if (d9_c.site)
-		d9_waker_mark(&d9_c, (d9_u64)a);
+	d9_waker_mark(&d9_c, (d9_u64)a);
 	long r = d9_real.syscall(n, a, b, c, d, e, f);
 	D9_END(futex_wait, D9_RESULT(r), (d9_u64)a);
 	return r;
@@ -96,8 +95,7 @@ static __attribute__((noinline)) long futex_lock_pi(long n, long a, long b, long
 						    const void *ra, const void *fp)
 {
 	D9_BEGIN_FOR(futex_lock_pi, (d9_u64)a, -1, ra, fp);
-	if (d9_c.site)
-		d9_waker_mark(&d9_c, (d9_u64)a);
+	d9_waker_mark(&d9_c, (d9_u64)a);
 	long r = d9_real.syscall(n, a, b, c, d, e, f);
 	d9_call_end(&d9_c, D9_HK_futex_lock_pi, D9_BIT(futex_lock_pi), D9_FLG_futex_lock_pi, D9_RESULT(r), (d9_u64)a,
 		    fp);
@@ -167,8 +165,7 @@ __attribute__((used)) long d9_syscall_slow(long n, long a, long b, long c, long 
 	{                                                          \
 		D9_BEGIN(id, (d9_u64)c, -1);                       \
 		D9_IDLE_POINT();                                   \
-		if (d9_c.site)                                     \
-			d9_waker_mark(&d9_c, (d9_u64)c);           \
+		d9_waker_mark(&d9_c, (d9_u64)c);                   \
 		d9_waker_note((d9_u64)m); /* the wait unlocks m */ \
 		int d9_r = d9_real.id args;                        \
 		D9_END(id, result(d9_r), (d9_u64)c);               \
@@ -227,18 +224,13 @@ static inline bool good_time(const struct timespec *t)
 	return t && t->tv_sec >= 0 && (unsigned long)t->tv_nsec < 1000000000u;
 }
 
-static inline __attribute__((always_inline)) void mutex_waits(struct d9_call *c, pthread_mutex_t *m)
-{
-	if (!c->site)
-		return;
-	d9_waker_mark(c, (d9_u64)m);
-	d9_call_owner(c, owner_of(m));
-}
-#define MUTEX_WAIT(name, args)                      \
-	D9_BEGIN(name, (d9_u64)m, -1);              \
-	mutex_waits(&d9_c, m);                      \
+/* The call that waits for a lock, and returns: for the object, with the thread that its owner word names. */
+#define LOCK_WAIT(name, args, lock, owner, result)  \
+	D9_BEGIN(name, (d9_u64)(lock), -1);         \
+	d9_waker_mark(&d9_c, (d9_u64)(lock));       \
+	d9_call_owner(&d9_c, owner);                \
 	int d9_r = d9_real.name args;               \
-	D9_END(name, D9_RETURNED(d9_r), (d9_u64)m); \
+	D9_END(name, result(d9_r), (d9_u64)(lock)); \
 	return d9_r
 
 #define MUTEX_LOCK(name, params, args, good)                            \
@@ -250,7 +242,7 @@ static inline __attribute__((always_inline)) void mutex_waits(struct d9_call *c,
 			return d9_real.name args;                       \
 		if (__builtin_expect((good) && tried(m, &d9_first), 1)) \
 			return d9_first;                                \
-		MUTEX_WAIT(name, args);                                 \
+		LOCK_WAIT(name, args, m, owner_of(m), D9_RETURNED);     \
 	}
 MUTEX_LOCK(pthread_mutex_timedlock, (pthread_mutex_t *restrict m, const struct timespec *restrict t), (m, t),
 	   good_time(t))
@@ -304,7 +296,10 @@ __asm__(".text\n"
 _Static_assert(MUTEX_BIT == D9_BIT(pthread_mutex_lock) && EBUSY == 16 && D9_WAITED_BIT(1) == 0x9e3779b1u >> 26,
 	       "the numbers in the stubs");
 int d9_mutex_lock_waits(pthread_mutex_t *m), d9_mutex_unlock_looks(pthread_mutex_t *m);
-__attribute__((used)) int d9_mutex_lock_waits(pthread_mutex_t *m) { MUTEX_WAIT(pthread_mutex_lock, (m)); }
+__attribute__((used)) int d9_mutex_lock_waits(pthread_mutex_t *m)
+{
+	LOCK_WAIT(pthread_mutex_lock, (m), m, owner_of(m), D9_RETURNED);
+}
 __attribute__((used)) int d9_mutex_unlock_looks(pthread_mutex_t *m)
 {
 	d9_waker_look((d9_u64)m);
@@ -326,19 +321,12 @@ static inline bool mtx_free(const mtx_t *m)
 	return me && me->slot && owner_of(p) == (d9_u32)me->slot->tid;
 }
 
-#define MTX_LOCK(name, params, args)                                                \
-	D9_EXPORT int name params                                                   \
-	{                                                                           \
-		if (!(d9_load_relaxed(d9_shim.mask) & D9_BIT(name)) || mtx_free(m)) \
-			return d9_real.name args;                                   \
-		D9_BEGIN(name, (d9_u64)m, -1);                                      \
-		if (d9_c.site) {                                                    \
-			d9_waker_mark(&d9_c, (d9_u64)m);                            \
-			d9_call_owner(&d9_c, owner_of((const pthread_mutex_t *)m)); \
-		}                                                                   \
-		int d9_r = d9_real.name args;                                       \
-		D9_END(name, d9_thrd_result(d9_r), (d9_u64)m);                      \
-		return d9_r;                                                        \
+#define MTX_LOCK(name, params, args)                                                            \
+	D9_EXPORT int name params                                                               \
+	{                                                                                       \
+		if (!(d9_load_relaxed(d9_shim.mask) & D9_BIT(name)) || mtx_free(m))             \
+			return d9_real.name args;                                               \
+		LOCK_WAIT(name, args, m, owner_of((const pthread_mutex_t *)m), d9_thrd_result); \
 	}
 MTX_LOCK(mtx_lock, (mtx_t * m), (m))
 MTX_LOCK(mtx_timedlock, (mtx_t *restrict m, const struct timespec *restrict t), (m, t))
@@ -364,14 +352,7 @@ _Static_assert(offsetof(pthread_rwlock_t, __data.__cur_writer) == 24, "the write
 			return d9_real.name args;                                        \
 		if (__builtin_expect((good) && d9_real.pthread_rwlock_##try(l) == 0, 1)) \
 			return 0;                                                        \
-		D9_BEGIN(name, (d9_u64)l, -1);                                           \
-		if (d9_c.site) {                                                         \
-			d9_waker_mark(&d9_c, (d9_u64)l);                                 \
-			d9_call_owner(&d9_c, writer_of(l));                              \
-		}                                                                        \
-		int d9_r = d9_real.name args;                                            \
-		D9_END(name, D9_RETURNED(d9_r), (d9_u64)l);                              \
-		return d9_r;                                                             \
+		LOCK_WAIT(name, args, l, writer_of(l), D9_RETURNED);                     \
 	}
 #define RW_TIMED (pthread_rwlock_t *restrict l, const struct timespec *restrict t)
 #define RW_CLOCK (pthread_rwlock_t *restrict l, clockid_t id, const struct timespec *restrict t)
@@ -399,7 +380,7 @@ D9_EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *l)
  */
 static inline bool took_semaphore(sem_t *s)
 {
-	void (*testcancel)(void) = __atomic_load_n(&d9_real_testcancel, __ATOMIC_RELAXED);
+	void (*testcancel)(void) = __atomic_load_n(&d9_shim_libc.pthread_testcancel, __ATOMIC_RELAXED);
 	if (!testcancel)
 		return false;
 	testcancel();
@@ -421,8 +402,7 @@ static inline bool took_semaphore(sem_t *s)
 			return 0;                                    \
 		D9_BEGIN(name, (d9_u64)s, -1);                       \
 		D9_IDLE_POINT();                                     \
-		if (d9_c.site)                                       \
-			d9_waker_mark(&d9_c, (d9_u64)s);             \
+		d9_waker_mark(&d9_c, (d9_u64)s);                     \
 		int d9_r = d9_real.name args;                        \
 		D9_END(name, D9_RESULT(d9_r), (d9_u64)s);            \
 		if (d9_r == 0)                                       \

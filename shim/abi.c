@@ -287,8 +287,8 @@ uint32_t d9_abi_event_type(const char *name, const char *fields)
 	text[a] = 0;
 	memcpy(text + a + 1, fields, b);
 	d9_u32 known = d9_load_acquire(&d9_shim.v.h->type_next);
-	for (d9_u32 i = 0; i < known && i < D9_N_TYPES;
-	     i++) /* declared again, by a forked child perhaps: the same number */
+	/* Declared again, by a forked child perhaps: the same number. */
+	for (d9_u32 i = 0; i < known && i < D9_N_TYPES; i++)
 		if (same_type(&d9_shim.v.types[i], text, n))
 			return i;
 	d9_u32 i = d9_add_relaxed(&d9_shim.v.h->type_next, 1);

@@ -35,11 +35,7 @@ static bool same_boot(const struct d9_arena_header *h)
 	return !memcmp(id, h->boot_id, sizeof(id));
 }
 
-static bool same_pid_ns(const struct d9_arena_header *h)
-{
-	struct stat st;
-	return h->pid_ns && !d9_sys2(SYS_stat, (long)"/proc/self/ns/pid", (long)&st) && st.st_ino == h->pid_ns;
-}
+bool d9_adopt_same_pids(const struct d9_arena_header *h) { return h->pid_ns && h->pid_ns == d9_pid_ns(); }
 
 static bool back_populate(const void *p, d9_u64 n)
 {
@@ -99,7 +95,7 @@ static int map(struct d9_adopted *a, d9_u32 kind, const char *run, int dirfd)
 	struct d9_drain_options o = {.kind = kind,
 				     .dirfd = dirfd,
 				     .lease_fd = a->fd,
-				     .same_pids = same_pid_ns(a->h),
+				     .same_pids = d9_adopt_same_pids(a->h),
 				     .back = back_populate,
 				     .path = a->path};
 	a->d = d9_drain_init(a->mem, a->h, a->h->n_chunks, &o);
@@ -147,7 +143,7 @@ int d9_adopt_dead(int dirfd, d9_u32 kind)
 		(void)d9_sys1(SYS_close, dirfd);
 		return r;
 	}
-	if (!same_pid_ns(a.h) || d9_drain_alive(a.d))
+	if (!d9_adopt_same_pids(a.h) || d9_drain_alive(a.d))
 		r = -EBUSY;
 	else if ((r = d9_drain_pass(a.d, D9_PASS_FINAL)) >= 0)
 		d9_adopt_remove(&a);

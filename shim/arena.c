@@ -84,9 +84,9 @@ static bool enter_process(void)
 	struct d9_private *pr = d9_shim.priv;
 	struct d9_arena_header *h = d9_shim.v.h;
 	d9_u32 seen = D9_OUTSIDE;
+	/* A handler or a thread got here first; if it is not done, this one event is lost. */
 	if (!d9_cas_acq_rel(&pr->alive, &seen, D9_ENTERING))
-		return seen ==
-		       D9_INSIDE;     /* a handler or a thread got here first and is not done: this one event is lost */
+		return seen == D9_INSIDE;
 	if (d9_shim.last_proc != ~0u) /* a filter outlives fork; what said so here did not */
 		pr->nosys = !!(d9_shim.v.procs[d9_shim.last_proc].flags & D9_PROC_SECCOMP);
 	d9_u32 i = d9_add_relaxed(&h->proc_next, 1);
@@ -235,9 +235,8 @@ static bool take_chunk(d9_u32 i, d9_u32 slot, bool *can_back)
 static void prepare_chunk(d9_u32 i, struct d9_cell *me)
 {
 	struct d9_chunk *c = &d9_shim.v.chunks[i];
-	d9_store_relaxed(
-		&c->thread,
-		D9_THREAD_NONE); /* before anything else changes: a drainer must not take it for the old owner's */
+	/* Before anything else changes: a drainer must not take it for the old owner's. */
+	d9_store_relaxed(&c->thread, D9_THREAD_NONE);
 	d9_compiler_barrier();
 	d9_store_relaxed(&d9_shim.v.entries[i].drained, 0);
 	c->serial = ++me->serial;

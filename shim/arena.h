@@ -75,10 +75,10 @@ struct d9_shim {
 	const d9_u64 *mask; /* the control word, or a zero */
 	d9_u64 waited;      /* a bit for each object ever waited for, many objects to a bit; never cleared */
 	d9_u64 wake_proc;   /* process entry << 48: of the parent, until a forked child's first event */
-	d9_u64 io_min, stack_min, long_gap,
-		long_span; /* raw clock units; long_span: the smaller of the two before it */
-	d9_u64 writer_due; /* raw clock: when an event wait should see whether somebody drains */
-	struct d9_view v;  /* v.h == NULL: dormant, nothing is mapped */
+	d9_u64 io_min, stack_min, long_gap; /* raw clock units */
+	d9_u64 long_span;                   /* the smaller of the two before it */
+	d9_u64 writer_due;                  /* raw clock: when an event wait should see whether somebody drains */
+	struct d9_view v;                   /* v.h == NULL: dormant, nothing is mapped */
 	struct d9_private *priv;
 	struct d9_cell *cells;        /* by slot index */
 	struct d9_abi_frames *frames; /* by slot index; wiped on fork */
@@ -90,15 +90,14 @@ struct d9_shim {
 	bool no_folder;               /* none could be made at start: nothing leads to the arena's file */
 	d9_u32 tid_offset;            /* where glibc keeps a thread's id in its descriptor; 0 = not known */
 	bool forked;                  /* this process or one it was forked from has called fork */
-	char arena_path
-		[96]; /* this process's own words for the file and the folder: another member can write the header's */
-	char dir[1024];
+	/* this process's own words for the file and the folder: another member can write the header's */
+	char arena_path[96], dir[1024];
 };
 extern D9_HIDDEN struct d9_shim d9_shim __attribute__((aligned(64)));
 extern D9_HIDDEN __thread struct d9_cell *d9_me __attribute__((tls_model("initial-exec")));
 
 /*
- * Maps an arena for this family with what `c` allows, in /dev/shm, else D9_DIR, else anonymous memory, and
+ * Maps an arena for this family with what `c` allows, in /dev/shm, else in anonymous memory, and
  * makes the process folder.  0, or -errno: then the recorder stays dormant.  Opens and closes descriptors, so only before main.
  */
 int d9_arena_open(const struct d9_config *c, const char *name, int argc, char **argv);

@@ -110,8 +110,10 @@ static inline __attribute__((always_inline)) void d9_call_begin(struct d9_call *
 }
 
 /* Adds what the lock's owner word said when the wait began. */
-static inline void d9_call_owner(struct d9_call *c, d9_u32 owner)
+static inline __attribute__((always_inline)) void d9_call_owner(struct d9_call *c, d9_u32 owner)
 {
+	if (!c->site)
+		return;
 	c->owner = owner;
 	d9_store_relaxed(&d9_me->slot->call_owner, owner);
 }
@@ -157,9 +159,11 @@ static inline struct d9_waker *d9_waker_of(d9_u64 key)
 #define D9_WAITED_BIT(object) ((d9_u32)(object)*0x9e3779b1u >> 26)
 /* Says that the key is waited for.  Out of line: few waits are for another object than the last that hashed there. */
 D9_COLD void d9_waker_claim(struct d9_waker *w, d9_u64 key);
-/* A waiter says what it is about to wait for.  Only for a call that is recorded. */
-static inline void d9_waker_mark(struct d9_call *c, d9_u64 object)
+/* A waiter says what it is about to wait for. */
+static inline __attribute__((always_inline)) void d9_waker_mark(struct d9_call *c, d9_u64 object)
 {
+	if (!c->site)
+		return;
 	d9_u64 key = d9_wake_key(object);
 	struct d9_waker *w = d9_waker_of(key);
 	c->waker = w;

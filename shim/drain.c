@@ -278,8 +278,8 @@ int d9_drain_pass(struct d9_drain *d, unsigned flags)
 	if (!(flags & D9_PASS_FINAL) && d->retry_mono > mono)
 		return 0;
 	d9_u32 flush = d9_load_acquire(&d->v.h->flush_asked);
-	d->t_pass =
-		flags & D9_PASS_FINAL ? ~0ull : d9_drain_now(d); /* after the order: it means all that came before it */
+	/* After the order, which means all that came before it. */
+	d->t_pass = flags & D9_PASS_FINAL ? ~0ull : d9_drain_now(d);
 	if (!d->o.sink && (flags & D9_PASS_FINAL || mono - d->live_mono > 1000000000u)) {
 		d->live_mono = mono;
 		d9_live_check(d);

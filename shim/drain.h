@@ -32,8 +32,8 @@ struct d9_drain_options {
 	void *sink_ctx;
 	d9_drain_back_fn *back;
 	const char *path; /* the arena's file: a process that no longer maps it has exec'd; NULL = not known */
-	d9_u32 (*drained)(void *ctx, d9_u32 thread,
-			  d9_u32 serial); /* bytes of a chunk that are in segments already; may be NULL */
+	/* bytes of a chunk that are in segments already; may be NULL */
+	d9_u32 (*drained)(void *ctx, d9_u32 thread, d9_u32 serial);
 	void *drained_ctx;
 };
 

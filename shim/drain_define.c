@@ -44,6 +44,14 @@ static int define_info(struct d9_drain *d, const char *key, const char *value)
 	return ADD_META(d, &m, info, D9_TAIL_STRING, (d9_u32)t.n);
 }
 
+/* The same of a field of the header, which a member may have left without an end. */
+static int define_info_field(struct d9_drain *d, const char *key, const char *field, size_t size)
+{
+	char value[64] = "";
+	memcpy(value, field, strnlen(field, size < sizeof(value) ? size : sizeof(value) - 1));
+	return define_info(d, key, value);
+}
+
 static int define_info_number(struct d9_drain *d, const char *key, d9_u64 v)
 {
 	char buf[24];
@@ -72,18 +80,13 @@ static int define_warnings(struct d9_drain *d)
 static int define_facts(struct d9_drain *d)
 {
 	struct d9_arena_header *h = d->v.h;
-	char text[sizeof(h->shim_version) + 1], boot[40];
-	memcpy(text, h->shim_version, sizeof(h->shim_version));
-	text[sizeof(h->shim_version)] = 0;
+	char boot[40];
 	struct d9_text t = d9_text_in(boot, sizeof(boot));
 	for (int i = 0; i < 16; i++)
 		d9_text_hex(&t, h->boot_id[i], 2);
-	int r = define_info(d, "version", text);
-	if (!r && h->run[0]) {
-		char run[sizeof(h->run) + 1] = {0}; /* the members' claim: it may not end */
-		memcpy(run, h->run, sizeof(h->run));
-		r = define_info(d, "run", run);
-	}
+	int r = define_info_field(d, "version", h->shim_version, sizeof(h->shim_version));
+	if (!r && h->run[0])
+		r = define_info_field(d, "run", h->run, sizeof(h->run));
 	if (!r)
 		r = define_info(d, "boot_id", boot);
 	if (!r)

@@ -87,8 +87,8 @@ static int open_folder(struct d9_drain *d)
 	if (!dir)
 		return -EBADF;
 	long fd = d9_sys3(SYS_open, (long)dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	if (fd == -ENOENT && !d9_sys2(SYS_mkdir, (long)dir,
-				      0700)) /* removed under us: what is recorded from here on is worth a new one */
+	/* Removed under us: what is recorded from here on is worth a new one. */
+	if (fd == -ENOENT && !d9_sys2(SYS_mkdir, (long)dir, 0700))
 		fd = d9_sys3(SYS_open, (long)dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (fd < 0)
 		return (int)fd;
@@ -212,7 +212,6 @@ void d9_drain_evict(struct d9_drain *d)
 	if (d->o.sink || d->o.dirfd < 0)
 		return;
 	while (measure(d->o.dirfd, &u) && u.n > 1 && u.bytes > d->v.h->total_bytes)
-		if (d9_sys3(SYS_unlinkat, d->o.dirfd, (long)u.oldest, 0) &&
-		    u.n) /* ENOENT: another drainer of the session was first */
-			break;
+		if (d9_sys3(SYS_unlinkat, d->o.dirfd, (long)u.oldest, 0))
+			break; /* ENOENT: another drainer of the session was first */
 }

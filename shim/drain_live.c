@@ -56,39 +56,6 @@ bool d9_live_slot_dead(const struct d9_drain *d, d9_u32 slot)
 	return s->proc < n_procs(d) && d9_load_acquire(&d->v.procs[s->proc].state) == D9_PROC_GONE;
 }
 
-struct stat_line {
-	char state;
-	d9_u64 parent, threads, start;
-};
-
-/* State, parent, threads and start time (fields 3, 4, 20, 22) of /proc/PID/stat.  False: no such process. */
-static bool read_stat(int pid, struct stat_line *ret)
-{
-	char path[32], buf[512];
-	struct d9_text t = d9_text_in(path, sizeof(path));
-	d9_text_str(&t, "/proc/");
-	d9_text_u64(&t, (d9_u64)pid);
-	d9_text_str(&t, "/stat");
-	if (d9_read_file(path, buf, sizeof(buf)) <= 0)
-		return false;
-	const char *p = strrchr(buf, ')'); /* the name may hold anything */
-	if (!p || p[1] != ' ')
-		return false;
-	*ret = (struct stat_line){.state = p[2]};
-	p += 2;
-	for (int field = 3; field <= 22; field++) {
-		d9_u64 *number = field == 4    ? &ret->parent
-				 : field == 20 ? &ret->threads
-				 : field == 22 ? &ret->start
-					       : NULL;
-		if (number)
-			*number = d9_decimal(p, NULL);
-		p += strcspn(p, " ");
-		p += *p == ' ';
-	}
-	return true;
-}
-
 /* Does the process still have the memory of this family?  One that adopts what it was before an exec maps it only to drain it. */
 static bool holds(const struct d9_drain *d, const struct d9_proc *p)
 {
@@ -99,8 +66,8 @@ static bool holds(const struct d9_drain *d, const struct d9_proc *p)
 static void check_proc(struct d9_drain *d, d9_u32 i)
 {
 	struct d9_proc *p = &d->v.procs[i];
-	struct stat_line st = {0};
-	bool there = read_stat(p->pid, &st);
+	struct d9_pid_stat st = {0};
+	bool there = d9_pid_stat(p->pid, &st);
 	if (!there && d9_sys2(SYS_kill, p->pid, 0) != -ESRCH)
 		return; /* /proc is not there or hides it: not known to be gone */
 	/* Met for the first time, it may be over long since, and another process have its id: only a member maps the arena. */
@@ -187,8 +154,8 @@ d9_u64 d9_live_copy_time(struct d9_drain *d)
 	}
 	for (d9_u32 i = 0; i < n_procs(d); i++) {
 		const struct d9_proc *p = &d->v.procs[i];
-		struct stat_line st;
-		if (p->state == D9_PROC_LIVE && !p->end_said && read_stat(p->pid, &st) && st.state != 'Z' &&
+		struct d9_pid_stat st;
+		if (p->state == D9_PROC_LIVE && !p->end_said && d9_pid_stat(p->pid, &st) && st.state != 'Z' &&
 		    (!p->start || p->start == st.start))
 			return d->v.h->clock_kind == D9_CLOCK_TSC ? d9_tsc() : d9_mono_ns();
 		if (p->ended_tsc > t)
@@ -203,8 +170,8 @@ d9_u64 d9_live_copy_time(struct d9_drain *d)
  */
 static bool left_unseen(const struct d9_proc *p)
 {
-	struct stat_line st;
-	return d9_load_acquire(&p->end_said) && !read_stat(p->pid, &st);
+	struct d9_pid_stat st;
+	return d9_load_acquire(&p->end_said) && !d9_pid_stat(p->pid, &st);
 }
 
 unsigned d9_drain_alive(struct d9_drain *d)

@@ -1,9 +1,11 @@
 /* See files.h. */
 #include "files.h"
 #include "sys.h"
+#include "text.h"
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 long d9_read_file(const char *path, char *buf, size_t size)
 {
@@ -42,6 +44,39 @@ bool d9_boot_id(d9_u8 ret[16])
 		digits++;
 	}
 	return digits == 32;
+}
+
+bool d9_pid_stat(int pid, struct d9_pid_stat *ret)
+{
+	char path[32], buf[512];
+	struct d9_text t = d9_text_in(path, sizeof(path));
+	d9_text_str(&t, "/proc/");
+	d9_text_u64(&t, (d9_u64)pid);
+	d9_text_str(&t, "/stat");
+	if (d9_read_file(path, buf, sizeof(buf)) <= 0)
+		return false;
+	const char *p = strrchr(buf, ')'); /* the name may hold anything */
+	if (!p || p[1] != ' ')
+		return false;
+	*ret = (struct d9_pid_stat){.state = p[2]};
+	p += 2;
+	for (int field = 3; field <= 22; field++) {
+		d9_u64 *number = field == 4    ? &ret->parent
+				 : field == 20 ? &ret->threads
+				 : field == 22 ? &ret->start
+					       : NULL;
+		if (number)
+			*number = d9_decimal(p, NULL);
+		p += strcspn(p, " ");
+		p += *p == ' ';
+	}
+	return true;
+}
+
+d9_u64 d9_pid_ns(void)
+{
+	struct stat st;
+	return d9_sys2(SYS_stat, (long)"/proc/self/ns/pid", (long)&st) ? 0 : st.st_ino;
 }
 
 /* Layout of getdents64's records (man 2 getdents64). */

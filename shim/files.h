@@ -18,6 +18,16 @@ d9_u64 d9_decimal(const char *p, const char **end);
 /* This boot's id, as 16 bytes.  False: the kernel does not say. */
 bool d9_boot_id(d9_u8 ret[16]);
 
+struct d9_pid_stat {
+	char state;
+	d9_u64 parent, threads, start;
+};
+/* State, parent, threads and start time (fields 3, 4, 20, 22) of /proc/PID/stat.  False: no such process, or it cannot be seen. */
+bool d9_pid_stat(int pid, struct d9_pid_stat *ret);
+
+/* The PID namespace of the calling process, as the inode that stands for it; 0: not known. */
+d9_u64 d9_pid_ns(void);
+
 /* The names in a folder, one after the other. */
 struct d9_dir {
 	int fd;

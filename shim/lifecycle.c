@@ -219,11 +219,13 @@ void d9_shim_before_sandbox(int filter)
  * Once a line; control characters of a name stay out of it.  Whoever finds the lock taken (by another member, which may have
  * died so, or by the code that this handler interrupted) lets it be.
  */
-static void warn(const char *name, const char *what)
+void d9_shim_unseen(const char *name, const char *what)
 {
 	struct d9_arena_header *h = d9_shim.v.h;
 	char line[400];
 	d9_u32 unlocked = 0;
+	if (!own_proc())
+		return;
 	struct d9_text l = d9_text_in(line, sizeof(line));
 	for (; *name && l.n < 200; name++)
 		d9_text_char(&l, *name >= ' ' && *name != 127 ? *name : '?');
@@ -237,12 +239,6 @@ static void warn(const char *name, const char *what)
 	d9_store_release(&h->warnings_lock, 0);
 }
 
-void d9_shim_unseen(const char *name, const char *what)
-{
-	if (own_proc())
-		warn(name, what);
-}
-
 void d9_shim_before_no_clock(void)
 {
 	struct d9_private *pr = d9_shim.priv;
@@ -251,8 +247,8 @@ void d9_shim_before_no_clock(void)
 		return; /* the last: a vfork child in its parent's memory */
 	d9_store_release(&d9_shim.mask, &off);
 	if (p) {
-		warn("a process",
-		     " forbade itself the time stamp counter (PR_SET_TSC, strict seccomp): its recording ended there");
+		d9_shim_unseen("a process", " forbade itself the time stamp counter (PR_SET_TSC, strict seccomp): its "
+					    "recording ended there");
 		if (!pr->nosys)
 			d9_writer_leave(d9_shim.v.h->exit_ms);
 	}

@@ -1,6 +1,6 @@
 /*
- * The few libc functions the recorder itself needs and hooks: interpose/ hands over the real ones at start,
- * so that nothing in shim/ reaches a hook.  Any may be NULL (an old libc without libpthread loaded).
+ * The few libc functions the recorder itself needs: interpose/ hands over the real ones at start, so that nothing in
+ * shim/ reaches a hook.  Any may be NULL (an old libc without libpthread loaded).
  */
 #ifndef D9_SHIM_REAL_H
 #define D9_SHIM_REAL_H
@@ -12,6 +12,7 @@ struct d9_shim_real {
 	int (*pthread_attr_setstacksize)(pthread_attr_t *, size_t);
 	int (*pthread_attr_setdetachstate)(pthread_attr_t *, int);
 	int (*pthread_attr_destroy)(pthread_attr_t *);
+	void (*pthread_testcancel)(void); /* part of what the hooks of semaphores do */
 };
 
 #endif

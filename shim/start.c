@@ -63,8 +63,8 @@ static d9_u64 address_space(void)
 	return d9_sys4(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&r) ? ~0ull : r.rlim_cur;
 }
 
-/* Chunks that the configuration, the tmpfs, the memory limit and the file size limit allow together. */
-static d9_u32 chunks_allowed(const struct d9_config *c, const char *tmpfs)
+/* Chunks that the configuration, the tmpfs (NULL: none), the memory limit and the address space allow together. */
+static d9_u32 chunks_allowed(const struct d9_config *c, const char *tmpfs, d9_u64 space)
 {
 	d9_u64 bytes = c->mem_mb << 20, limit = memory_limit() / 16;
 	struct statfs fs;
@@ -73,8 +73,8 @@ static d9_u32 chunks_allowed(const struct d9_config *c, const char *tmpfs)
 		bytes = (d9_u64)fs.f_bavail * (d9_u64)fs.f_bsize / 4;
 	if (limit < bytes)
 		bytes = limit;
-	if (address_space() / 16 < bytes)
-		bytes = address_space() / 16;
+	if (space / 16 < bytes)
+		bytes = space / 16;
 	if (bytes < 64 * D9_CHUNK_BYTES)
 		bytes = 64 * D9_CHUNK_BYTES;
 	d9_u64 n = bytes / D9_CHUNK_BYTES;
@@ -119,8 +119,8 @@ static bool private_memory(void)
 						MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (m < 0 && m > -4096)
 		return false;
-	if (d9_sys3(SYS_madvise, m, bytes,
-		    MADV_WIPEONFORK)) { /* before 4.14 a forked child could not be told from its parent */
+	/* Before 4.14 a forked child could not be told from its parent. */
+	if (d9_sys3(SYS_madvise, m, bytes, MADV_WIPEONFORK)) {
 		(void)d9_sys2(SYS_munmap, m, bytes);
 		return false;
 	}
@@ -199,9 +199,7 @@ static void make_folder(const struct d9_config *c, const char *arena_path)
 static void read_identity(struct d9_arena_header *h, const char *name, int argc, char **argv)
 {
 	(void)d9_boot_id(h->boot_id);
-	struct stat st;
-	if (!d9_sys2(SYS_stat, (long)"/proc/self/ns/pid", (long)&st))
-		h->pid_ns = st.st_ino;
+	h->pid_ns = d9_pid_ns();
 	h->creator_pid = (d9_u32)d9_sys0(SYS_getpid);
 	h->creator_uid = (d9_u32)d9_sys0(SYS_geteuid);
 	long n = d9_sys3(SYS_readlink, (long)"/proc/self/exe", (long)h->exe_args, sizeof(h->exe_args) / 4);
@@ -271,11 +269,10 @@ static bool back_tables(void *m, d9_u32 n_chunks)
 	return d9_back(m, d9_off_procs(n_chunks));
 }
 
-/* Maps the arena where it can be: /dev/shm, the output folder, or memory that only this family sees. */
-static void *map_arena(const struct d9_config *c, const d9_u64 family[2], d9_u32 *n_chunks, struct d9_text *path,
-		       long *ret_error)
+/* Maps the arena where it can be: /dev/shm, or memory that only this family sees.  *n_chunks: what /dev/shm allows; what was mapped. */
+static void *map_arena(const struct d9_config *c, const d9_u64 family[2], d9_u64 space, d9_u32 *n_chunks,
+		       struct d9_text *path, long *ret_error)
 {
-	*n_chunks = chunks_allowed(c, "/dev/shm");
 	d9_text_str(path, "/dev/shm/d9-");
 	d9_text_u64(path, (d9_u64)d9_sys0(SYS_geteuid));
 	d9_text_char(path, '-');
@@ -289,7 +286,7 @@ static void *map_arena(const struct d9_config *c, const d9_u64 family[2], d9_u32
 		(void)d9_sys1(SYS_unlink, (long)path->p);
 		*ret_error = -ENOSPC;
 	}
-	*n_chunks = chunks_allowed(c, NULL);
+	*n_chunks = chunks_allowed(c, NULL, space);
 	path->n = 0;
 	path->p[0] = 0;
 	long r = d9_sys6(SYS_mmap, 0, (long)d9_arena_bytes(*n_chunks), PROT_READ | PROT_WRITE,
@@ -302,18 +299,20 @@ int d9_arena_open(const struct d9_config *c, const char *name, int argc, char **
 	d9_u64 family[2];
 	char path[96];
 	struct d9_text path_text = d9_text_in(path, sizeof(path));
-	d9_u32 n_chunks;
 	long map_error = 0;
 	struct d9_clock_pair first;
 	d9_clock_start();
 	d9_clock_pair(d9_clock.kind, &first);
-	if (PRIVATE_BYTES + d9_arena_bytes(chunks_allowed(c, "/dev/shm")) > address_space() / 4)
-		return -ENOMEM;       /* a limited one is the program's to use */
-	if (d9_sys0(SYS_geteuid) < 0) /* a filter that was there before us: nothing that follows could be believed */
+	d9_u64 space = address_space();
+	d9_u32 n_chunks = chunks_allowed(c, "/dev/shm", space);
+	if (PRIVATE_BYTES + d9_arena_bytes(n_chunks) > space / 4)
+		return -ENOMEM; /* a limited one is the program's to use */
+	/* Refused by a filter that was there before us: nothing that follows could be believed. */
+	if (d9_sys0(SYS_geteuid) < 0)
 		return -ENOSYS;
 	if (!random_bytes(family, sizeof(family)) || !private_memory())
 		return -ENOSYS;
-	void *m = map_arena(c, family, &n_chunks, &path_text, &map_error);
+	void *m = map_arena(c, family, space, &n_chunks, &path_text, &map_error);
 	if (!m)
 		return -ENOMEM;
 	d9_u64 bytes = d9_arena_bytes(n_chunks);

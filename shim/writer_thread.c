@@ -268,11 +268,10 @@ void d9_writer_inline(void)
 	struct timespec none = {0, 0};
 	if (d9_shim.priv->nosys)
 		return;
-	(void)d9_sys1(
-		SYS_unshare,
-		CLONE_FILES); /* this thread ends the process: a table of its own harms nobody, and fd numbers stay */
-	(void)d9_sys4(SYS_rt_sigprocmask, 2, (long)&block, (long)&old,
-		      8); /* SIGXFSZ would kill before the last segment is out */
+	/* This thread ends the process: a table of its own harms nobody, and fd numbers stay. */
+	(void)d9_sys1(SYS_unshare, CLONE_FILES);
+	/* SIGXFSZ would kill before the last segment is out. */
+	(void)d9_sys4(SYS_rt_sigprocmask, 2, (long)&block, (long)&old, 8);
 	(void)d9_sys2(SYS_rt_sigpending, (long)&before, 8);
 	if (open_own(&own)) {
 		close_own(&own, d9_drain_pass(own.d, D9_PASS_FINAL) >= 0);

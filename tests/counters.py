@@ -3,6 +3,8 @@ import mmap
 import os
 import struct
 
+from harness import LIMIT, check, wait_until
+
 THREADS, FIRST, BYTES = 4, 1000000, 64
 
 
@@ -16,8 +18,9 @@ class Shared:
         self.file = open(self.path, "r+b")
         self.map = mmap.mmap(self.file.fileno(), 4096)
 
-    def started(self):
-        return struct.unpack_from("<Q", self.map, 0)[0]
+    def wait_started(self, p):
+        wait_until(lambda: struct.unpack_from("<Q", self.map, 0)[0] == THREADS or p.poll() is not None, "its threads do not start", LIMIT, every=0)
+        check(p.poll() is None, "it ended by itself")
 
     def threads(self):
         """{tid: calls finished}"""

@@ -57,16 +57,36 @@ def equal(got, want, what):
     check(got == want, "%s: %r, not %r" % (what, got, want))
 
 
+def wait_until(condition, message, seconds=20, every=0.02):
+    """For what a program does in its own time: asks every so many seconds, and returns the first answer that is true."""
+    end = time.monotonic() + seconds
+    while not (answer := condition()):
+        check(time.monotonic() < end, message)
+        time.sleep(every)
+    return answer
+
+
+def children_of(pid):
+    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+        return [int(p) for p in f.read().split()]
+
+
 def need_root():
     if os.geteuid():
         raise Skip("needs to be root")
 
 
+def need(program):
+    """The path of an installed program."""
+    path = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin")
+    if not path:
+        raise Skip("%s is not installed" % program)
+    return path
+
+
 def cargo(folder, program):
     """Builds a Rust program of the tests, all of them in one folder; its path."""
-    tool = shutil.which("cargo")
-    if not tool:
-        raise Skip("cargo is not installed")
+    tool = need("cargo")
     target = os.path.join(PROGS, "tokio-target")
     r = subprocess.run([tool, "build", "--release", "--locked", "--quiet", "--target-dir", target], cwd=folder, capture_output=True,
                        text=True, timeout=900)
@@ -104,6 +124,20 @@ class Result:
             if words and words[0] == kind:
                 found.append(dict(w.split("=", 1) for w in words[1:] if "=" in w))
         return found
+
+
+def last_line_of_a_daemon(said):
+    """What the program `daemon` says of its calls in that file, once it has ended."""
+    def complete():
+        if os.path.exists(said):
+            with open(said, encoding="utf-8") as f:
+                text = f.read()
+            return text if text.endswith("\n") else None
+        return None
+    words = wait_until(complete, "the daemon never said anything", LIMIT).split()
+    line = dict(w.split("=", 1) for w in words[1:])
+    wait_until(lambda: not os.path.exists("/proc/" + line["pid"]), "the daemon does not end", LIMIT)
+    return line
 
 
 def zero_times(value):
@@ -197,6 +231,10 @@ class Box:
         paths = [os.path.join(self.dir, n) for n in os.listdir(self.dir)]
         return sorted((p for p in paths if os.path.isdir(p)), key=os.path.getctime)
 
+    def begun(self):
+        """The first folder, once its session memory is there."""
+        return next((f for f in self.folders()[:1] if os.path.lexists(os.path.join(f, "arena"))), None)
+
     def note_arenas(self):
         """Remembers the arenas that folders of this box name: they are ours to remove."""
         for folder in self.folders():
@@ -249,10 +287,15 @@ META = {"proc", "thread", "module", "hook", "site", "blob", "clock", "info", "cu
 
 
 def free_port():
-    """A loopback port that nothing listens on."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A loopback port that nothing listens on, and that no connection is given before the caller's service binds it: below the
+    range that the kernel takes a client's ports from."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
+        below = int(f.read().split()[0])
+    while True:
+        port = random.randrange(below // 2, below)
+        with contextlib.suppress(OSError), socket.socket() as s:
+            s.bind(("127.0.0.1", port))
+            return port
 
 
 # ---- comparing a recording with what the program printed ----------------------------------------------

@@ -3,10 +3,9 @@
 import collections
 import os
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import LIMIT, PROGS, Failure, check, equal, main, need_command, parametrise, test
+from harness import PROGS, check, equal, last_line_of_a_daemon, main, need_command, parametrise, test
 
 
 def count_spans(events):
@@ -53,18 +52,7 @@ def a_daemon_whose_parent_is_gone_before_it_records(box, case):
         box.d9_run([os.path.join(PROGS, "daemon"), said, kind])
     else:
         box.run([os.path.join(PROGS, "daemon"), said, kind])
-    end = time.monotonic() + LIMIT
-    text = ""
-    while not text.endswith("\n"):
-        if time.monotonic() > end:
-            raise Failure("the daemon never said anything")
-        if os.path.exists(said):
-            with open(said, encoding="utf-8") as f:
-                text = f.read()
-    line = dict(w.split("=", 1) for w in text.split()[1:])
-    while os.path.exists("/proc/" + line["pid"]):
-        if time.monotonic() > end:
-            raise Failure("the daemon does not end")
+    line = last_line_of_a_daemon(said)
     compare_counts([line], box.events())
     if "d9 run" in case:  # it may have held the lease when the daemon ended: then nobody was left to drain
         box.d9("recover", box.dir)

@@ -6,8 +6,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from counters import FIRST, THREADS, Shared
-from harness import LIMIT, PROGS, Failure, check, main, need_command, seed, test
+from counters import FIRST, Shared
+from harness import LIMIT, PROGS, check, children_of, main, need_command, seed, test, wait_until
 
 KILLS = int(os.environ.get("D9_TEST_KILLS", "200"))
 RANDOM = seed()
@@ -17,11 +17,7 @@ def kill_one(box, start, pid_of, longest_ms):
     """Starts, kills at a random moment, returns the counters at the end."""
     shared = Shared(box)
     p = start(shared.path)
-    end = time.monotonic() + LIMIT
-    while shared.started() < THREADS:
-        check(p.poll() is None, "it ended by itself")
-        if time.monotonic() > end:
-            raise Failure("the threads do not start")
+    shared.wait_started(p)
     moment = time.monotonic() + RANDOM.uniform(0, longest_ms / 1000)
     while time.monotonic() < moment:
         pass
@@ -67,16 +63,6 @@ def nothing_is_lost_or_invented(box):
     check(in_calls >= KILLS * 3 // 4, "only %d of %d kills found a thread in a call" % (in_calls, KILLS))
 
 
-def child_of(pid):
-    end = time.monotonic() + LIMIT
-    while time.monotonic() < end:
-        with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as f:
-            children = f.read().split()
-        if children:
-            return int(children[0])
-    raise Failure("d9 run started nothing")
-
-
 @test
 def nor_while_d9_run_drains_rolls_and_evicts(box):
     need_command("run")
@@ -87,7 +73,7 @@ def nor_while_d9_run_drains_rolls_and_evicts(box):
         box.dir = os.path.join(box.path, "run-%d" % n)
         prefix = [] if MUTANT == "absent" else [D9, "run", "--dir", box.dir, "--quiet", "--"]
         truth = kill_one(box, lambda path: box.start(prefix + [program, path], env=env, shim=False),
-                         lambda p: child_of(p.pid) if prefix else p.pid, 2500)
+                         lambda p: wait_until(lambda: children_of(p.pid), "d9 run started nothing", LIMIT)[0] if prefix else p.pid, 2500)
         lost = [e for e in box.meta() if e["event"] == "gap"]
         check(not lost, "there was room, and this was lost: %s" % lost[:3])
         judge(box.events(), truth, suffix=True)

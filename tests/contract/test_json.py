@@ -12,7 +12,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 import harness  # noqa: E402
 from contract import Judge  # noqa: E402
-from harness import check, equal  # noqa: E402
+from harness import check, equal, wait_until  # noqa: E402
 
 SOURCES = os.path.join(os.path.dirname(HERE), "scenarios", "src")
 PYTHON = os.path.realpath(sys.executable)
@@ -166,13 +166,6 @@ def status(box):
     Judge().document("d9.status/1", doc)
     equal(len(doc["processes"]), 1, "families")
     return doc["processes"][0]
-
-
-def wait_until(question, what, seconds=20):
-    end = time.monotonic() + seconds
-    while not question():
-        check(time.monotonic() < end, what)
-        time.sleep(0.05)  # polling for what the program does on its own time
 
 
 def running(box):

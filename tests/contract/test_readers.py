@@ -5,7 +5,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import META, PROGS, check, main, need_command, parametrise, test
+from harness import META, PROGS, check, main, need_command, parametrise
 
 SAME = ("pid", "tid", "hook", "result", "object", "fd", "task", "code", "how", "name", "text", "events", "count", "errors", "mask")
 

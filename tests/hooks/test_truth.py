@@ -10,7 +10,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import LIMIT, PROGS, Skip, check, compare, main, need_command, need_root, parametrise, test
+from harness import PROGS, Skip, check, compare, last_line_of_a_daemon, main, need_command, need_root, parametrise, test
 
 FAMILIES = ["event_wait", "futex", "cond", "cond_old", "mutex", "rwlock", "join", "c11", "sem", "accept_connect", "recv_send", "read_write", "transfers",
             "open", "files", "sync", "sleep", "signals", "stdio", "dns", "fortify"]
@@ -69,9 +69,7 @@ def children(box, case):
 def the_parent_of_a_daemon_ends_by_exit(box):
     said = os.path.join(box.path, "said")
     r = box.run([program("daemon"), said, "daemon"], rc=0)
-    until(lambda: os.path.exists(said) and open(said, encoding="utf-8").read().endswith("\n"))
-    child = open(said, encoding="utf-8").read().split("pid=")[1].split()[0]
-    until(lambda: not os.path.exists("/proc/" + child))
+    last_line_of_a_daemon(said)
     ends = [e for e in box.meta() if e["event"] == "exit" and e["pid"] == r.pid]
     check([(e["how"], e["code"]) for e in ends] == [(2, 0)], "the end of the parent: %s" % ends)
     check(not [e for e in box.events() if e["event"] == "pending"], "the parent's daemon is shown as a wait")
@@ -115,13 +113,6 @@ def names_over_the_network(box):
     need_command("spans")
     spans = json.loads(box.d9("spans", "--json", "--kind", "dns", box.dir).out)["spans"]
     check(len(spans) == 5 and all(s["stack"] for s in spans), "lookups and their stacks: %s" % spans)
-
-
-def until(condition):
-    end = time.monotonic() + LIMIT
-    while not condition():
-        check(time.monotonic() < end, "it does not come")
-        time.sleep(0.01)
 
 
 @test

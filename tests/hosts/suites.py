@@ -105,6 +105,10 @@ class Suite:
     def prepare(self):
         """Fetches and builds; raises Unavailable."""
 
+    def environment(self, part):
+        """What is set beside what a test of ours has."""
+        return {}
+
     def cases(self, part, run, only):
         raise NotImplementedError
 
@@ -393,7 +397,7 @@ def run_part(suite, part, recorder, only=None, limit=None):
     os.mkdir(traces)
     os.chmod(top, 0o755)
     env = {k: v for k, v in os.environ.items() if not k.startswith("D9_") and k != "LD_PRELOAD"}
-    env.update(TMPDIR=box, **(suite.environment(part) if hasattr(suite, "environment") else {}))
+    env.update(TMPDIR=box, **suite.environment(part))
     argv, cwd = suite.command(part, box, only)
     recording = {"LD_PRELOAD": recorder.shim, "D9_DIR": traces} if recorder else {}
     if own_shm():

@@ -3,12 +3,11 @@
 Each part is run bare and recorded; a case that passes bare and fails recorded, in most of four runs each way, fails the test.
 """
 import os
-import shutil
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import MUTANT, SHIM, Skip, check, equal, main, parametrise, test  # noqa: E402
+from harness import MUTANT, SHIM, Skip, check, equal, main, need, parametrise, test  # noqa: E402
 import suites  # noqa: E402
 
 LIMIT = 90  # seconds for one run of a part
@@ -40,8 +39,7 @@ def nothing_new_fails(box, which):
 
 @test
 def a_library_that_breaks_a_case_is_told(box):
-    if not shutil.which("gcc"):
-        raise Skip("gcc is not installed")
+    need("gcc")
     suite = suites.Python()
     try:
         suite.prepare()

@@ -7,10 +7,9 @@ import resource
 import shutil
 import signal
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import D9, PROGS, SHIM, Skip, check, equal, main, need_root, parametrise, test
+from harness import D9, PROGS, SHIM, Skip, check, equal, main, need_root, parametrise, test, wait_until
 
 
 def program(name):
@@ -137,14 +136,6 @@ def as_nobody(box, *argv):
     return box.run([D9] + list(argv), shim=False, user=NOBODY, group=NOBODY, extra_groups=[])
 
 
-def wait_for_arena(box, p):
-    end = time.monotonic() + 20
-    while not box.folders() or not os.path.lexists(os.path.join(box.folders()[0], "arena")):
-        check(time.monotonic() < end and p.poll() is None, "the program was never recorded")
-        time.sleep(0.02)
-    return box.folders()[0]
-
-
 @parametrise(["report", "report --json", "dump", "spans", "locks", "hist epoll", "status", "recover"])
 def the_recording_of_another_user(box, command):
     need_root()
@@ -170,7 +161,7 @@ def the_recording_of_another_user(box, command):
 def the_session_memory_of_another_user(box, command):
     need_root()
     p = box.start(["sleep", "60"])
-    folder = wait_for_arena(box, p)
+    folder = wait_until(box.begun, "the program was never recorded")
     for path in (box.path, box.dir, folder):
         os.chmod(path, 0o755)
     one_line(as_nobody(box, command, box.dir), 4)

@@ -7,7 +7,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import D9, check, equal, main, need_command, test
+from harness import D9, check, equal, main, need_command, test, wait_until
 
 
 def d9_run(box, script, *options):
@@ -15,10 +15,7 @@ def d9_run(box, script, *options):
 
 
 def wait_folders(box, n):
-    end = time.monotonic() + 20
-    while len(box.folders()) < n:
-        check(time.monotonic() < end, "%d folders, not %d" % (len(box.folders()), n))
-        time.sleep(0.005)
+    wait_until(lambda: len(box.folders()) >= n, "not %d folders" % n, every=0.005)
     time.sleep(0.1)  # five rounds of every d9 run: whoever wants a family has it by now
 
 

@@ -3,34 +3,26 @@
 import bisect
 import os
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from counters import FIRST, THREADS, Shared
-from harness import LIMIT, PROGS, Failure, check, equal, main, need_command, test
+from counters import FIRST, Shared
+from harness import LIMIT, PROGS, check, equal, main, need_command, test, wait_until
 
 SWITCHES = 100
-
-
-def until(condition, what):
-    end = time.monotonic() + LIMIT
-    while not condition():
-        if time.monotonic() > end:
-            raise Failure("never: " + what)
 
 
 def start(box, enabled):
     need_command("ctl")
     shared = Shared(box)
     p = box.start([os.path.join(PROGS, "kill"), shared.path], env={"D9_ENABLED": enabled, "D9_MEM_MB": "256"})
-    until(lambda: shared.started() == THREADS or p.poll() is not None, "the threads start")
+    shared.wait_started(p)
     return p, shared
 
 
 def progress(shared):
     """Every thread has finished more calls than now."""
     now = shared.threads()
-    until(lambda: all(n > now[tid] + 1 for tid, n in shared.threads().items()), "the threads go on")
+    wait_until(lambda: all(n > now[tid] + 1 for tid, n in shared.threads().items()), "the threads do not go on", LIMIT, every=0)
 
 
 def recorded(box):

@@ -4,10 +4,9 @@ import json
 import os
 import signal
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import PROGS, SHIM, check, compare, equal, main, need_command, parametrise, test
+from harness import PROGS, SHIM, check, compare, equal, main, need_command, parametrise, test, wait_until
 
 # how it ends: exit code, what the `exit` event says under d9 run (how, code), and without it
 ENDS = {
@@ -59,13 +58,6 @@ def people_are_told(box, words):
     check("[%s]" % words in text, "[%s] is not in the report for people: %s" % (words, text[:400]))
 
 
-def until(condition, what):
-    end = time.monotonic() + 20
-    while not condition():
-        check(time.monotonic() < end, what)
-        time.sleep(0.05)
-
-
 @test
 def a_child_that_execs_after_d9_run_has_ended(box):
     go = os.path.join(box.path, "go")
@@ -75,12 +67,11 @@ def a_child_that_execs_after_d9_run_has_ended(box):
 
     def asleep():
         return [pid for (name, pid), end in processes(box).items() if name == "sleep" and end == "running"]
-    until(asleep, "the program that it became does not run")
-    pid = asleep()[0]
+    pid = wait_until(asleep, "the program that it became does not run")[0]
     found = processes(box)
     equal([end for (name, p), end in found.items() if p == pid and name != "sleep"], ["exec"], "end of the shell that it was")
     os.kill(pid, signal.SIGKILL)
-    until(lambda: ("sleep", pid) in processes(box) and processes(box)[("sleep", pid)] != "running", "a process that was killed runs on")
+    wait_until(lambda: ("sleep", pid) in processes(box) and processes(box)[("sleep", pid)] != "running", "a process that was killed runs on")
     equal(processes(box)[("sleep", pid)], "unknown", "end of the killed one")
     people_are_told(box, "end not seen")
     states = {p["state"] for p in json.loads(box.d9("status", "--json", box.dir).out)["processes"]}
@@ -90,8 +81,8 @@ def a_child_that_execs_after_d9_run_has_ended(box):
 @parametrise(["running", "killed"])
 def a_program_that_nobody_drains(box, how):
     p = box.start(["sleep", "60"])
-    until(lambda: box.folders() and os.path.lexists(os.path.join(box.folders()[0], "arena")), "no arena")
-    until(lambda: not box.run(["grep", "-q", "/dev/shm/d9-", "/proc/%d/maps" % p.pid], shim=False).rc, "no arena mapped")
+    wait_until(box.begun, "no arena")
+    wait_until(lambda: not box.run(["grep", "-q", "/dev/shm/d9-", "/proc/%d/maps" % p.pid], shim=False).rc, "no arena mapped")
     if how == "killed":
         os.kill(p.pid, signal.SIGKILL)
         p.wait(20)

@@ -4,12 +4,11 @@ run as it is, under the recorder, and under a naive recorder that makes that one
 import os
 import re
 import resource
-import shutil
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import MUTANT, PROGS, SHIM, Skip, check, equal, main, need_root, parametrise, test
+from harness import MUTANT, PROGS, SHIM, check, equal, main, need, need_root, parametrise, test
 
 os.environ.pop("LD_LIBRARY_PATH", None)  # meson's, which would lead to what only a RUNPATH should
 HERE = os.path.join(os.path.dirname(PROGS), "preload")
@@ -21,11 +20,6 @@ WHAT = {
     "standard": ["descriptor"], "file": ["file"], "unwind": ["unwind"], "cancel": ["cancel"], "errno": ["errno"],
     "filter": ["syscall"], "clock": ["clock"], "frames": ["frames"],
 }
-
-
-def need_tool(name):
-    if not shutil.which(name):
-        raise Skip("%s is not installed" % name)
 
 
 def naive(name):
@@ -101,7 +95,7 @@ def valgrind_errors(box, preload=None):
 
 @parametrise(["auto", "slice"])
 def valgrind_has_nothing_to_say_of_us(box, stacks):
-    need_tool("valgrind")
+    need("valgrind")
     base = valgrind_errors(box)
     check(valgrind_errors(box, naive("uninitialised")) > base, "nor of the naive recorder")
     env = box.env({"D9_STACKS": stacks})
@@ -111,7 +105,7 @@ def valgrind_has_nothing_to_say_of_us(box, stacks):
 
 @test
 def under_gdb(box):
-    need_tool("gdb")
+    need("gdb")
     r = box.run(["gdb", "-batch", "-ex", "set startup-with-shell off", "-ex", "set environment LD_PRELOAD " + SHIM, "-ex",
                  "set environment D9_DIR " + box.dir, "-ex", "break usleep", "-ex", "run", "-ex", "bt", "-ex", "delete", "-ex", "continue",
                  "--args", ROWS, "nothing"], shim=False, timeout=120)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import D9, PROGS, SHIM, Skip, check, equal, main, need_command, need_root, parametrise, test
+from harness import D9, PROGS, SHIM, check, equal, main, need, need_command, need_root, parametrise, test
 
 SOURCE = r"""
 #include <stdio.h>
@@ -22,8 +22,7 @@ int main(void) {
 
 
 def build(box, *flags, cc="gcc"):
-    if not shutil.which(cc):
-        raise Skip("no %s" % cc)
+    need(cc)
     path = os.path.join(box.path, "program")
     with open(path + ".c", "w") as f:
         f.write(SOURCE)

@@ -24,19 +24,9 @@ static void act_signal(void *arg)
 	MUST((arg ? cnd_broadcast(&c) : cnd_signal(&c)) == thrd_success && mtx_unlock(&m) == thrd_success);
 }
 
-static struct timespec in_ms(long ms)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_nsec += ms * 1000000;
-	t.tv_sec += t.tv_nsec / 1000000000;
-	t.tv_nsec %= 1000000000;
-	return t;
-}
-
 static void mutexes(int kind)
 {
-	struct timespec far = in_ms(60000), t = in_ms(HOLD_MS);
+	struct timespec far = in_ms(CLOCK_REALTIME, 60000), t = in_ms(CLOCK_REALTIME, HOLD_MS);
 	MUST(mtx_init(&m, kind) == thrd_success);
 #define WAITS(hook, call)                                                                             \
 	do {                                                                                          \
@@ -51,7 +41,7 @@ static void mutexes(int kind)
 	if (kind & mtx_timed) {
 		WAITS("mtx_timedlock", mtx_timedlock(&m, &far));
 		partner_do(act_lock, NULL);
-		t = in_ms(HOLD_MS);
+		t = in_ms(CLOCK_REALTIME, HOLD_MS);
 		before();
 		int r = mtx_timedlock(&m, &t);
 		after();
@@ -70,7 +60,7 @@ static void mutexes(int kind)
 
 static void conditions(void)
 {
-	struct timespec far = in_ms(60000), t;
+	struct timespec far = in_ms(CLOCK_REALTIME, 60000), t;
 	int r;
 	MUST(mtx_init(&m, mtx_timed) == thrd_success && cnd_init(&c) == thrd_success);
 	MUST(mtx_lock(&m) == thrd_success);
@@ -87,7 +77,7 @@ static void conditions(void)
 	woken();
 	expect("cnd_timedwait", r, "object=%p waker=%d", (void *)&c, partner.tid);
 	MUST(r == thrd_success);
-	t = in_ms(HOLD_MS);
+	t = in_ms(CLOCK_REALTIME, HOLD_MS);
 	before();
 	r = cnd_timedwait(&c, &m, &t);
 	after();

@@ -23,16 +23,6 @@ static void act_signal(void *arg)
 	MUST(!wake(&cond) && !pthread_mutex_unlock(&mutex));
 }
 
-static struct timespec in_ms(clockid_t id, long ms)
-{
-	struct timespec t;
-	clock_gettime(id, &t);
-	t.tv_nsec += ms * 1000000;
-	t.tv_sec += t.tv_nsec / 1000000000;
-	t.tv_nsec %= 1000000000;
-	return t;
-}
-
 static void wait_for(int (*wake)(pthread_cond_t *))
 {
 	ready = 0;

@@ -11,7 +11,6 @@ int main(int argc, char **argv)
 	MUST(argc > 2);
 	int fd = (int)raw(SYS_open, argv[1], O_WRONLY | O_CREAT, 0600), p[2], n = 0;
 	char c, line[80];
-	struct pollfd gone;
 	MUST(fd >= 0 && !pipe(p));
 	poll(NULL, 0, 1);
 	if (!strcmp(argv[2], "daemon"))
@@ -29,9 +28,7 @@ int main(int argc, char **argv)
 			_exit(0);
 	}
 	raw(SYS_close, p[1]); /* the read end says so when all ancestors are gone */
-	gone = (struct pollfd){p[0], 0, 0};
 	(void)raw(SYS_read, p[0], &c, 1);
-	(void)gone;
 	for (; n < 500; n++)
 		poll(NULL, 0, 0);
 	int len =

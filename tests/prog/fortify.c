@@ -13,22 +13,6 @@ static int pair[2], p[2];
 static char fifo[64];
 
 int __vprintf_chk(int flag, const char *format, va_list ap);
-static int by_v(FILE *f, const char *format, ...)
-{
-	va_list ap;
-	va_start(ap, format);
-	int r = vfprintf(f, format, ap);
-	va_end(ap);
-	return r;
-}
-static int by_vd(int fd, const char *format, ...)
-{
-	va_list ap;
-	va_start(ap, format);
-	int r = vdprintf(fd, format, ap);
-	va_end(ap);
-	return r;
-}
 static int by_stdout(const char *format, ...)
 {
 	va_list ap;

@@ -29,16 +29,6 @@ static void start(struct child *c)
 	raw_wait(&c->tid, 0);
 }
 
-static struct timespec in_ms(clockid_t id, long ms)
-{
-	struct timespec t;
-	clock_gettime(id, &t);
-	t.tv_nsec += ms * 1000000;
-	t.tv_sec += t.tv_nsec / 1000000000;
-	t.tv_nsec %= 1000000000;
-	return t;
-}
-
 #define JOINS(hook, call)                                                         \
 	do {                                                                      \
 		start(&c);                                                        \

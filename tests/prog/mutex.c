@@ -16,16 +16,6 @@ static void init(int type, int robust, int protocol)
 	MUST(!pthread_mutex_init(&m, &a));
 }
 
-static struct timespec in_ms(clockid_t id, long ms)
-{
-	struct timespec t;
-	clock_gettime(id, &t);
-	t.tv_nsec += ms * 1000000;
-	t.tv_sec += t.tv_nsec / 1000000000;
-	t.tv_nsec %= 1000000000;
-	return t;
-}
-
 /* Held by the partner: waited for. */
 static void contended(void)
 {

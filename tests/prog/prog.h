@@ -265,5 +265,55 @@ static UNUSED void act_read_all(void *fd)
 	(void)raw(SYS_read, *(int *)fd, buf, sizeof(buf));
 }
 static UNUSED void act_nothing(void *arg) { (void)arg; }
+static UNUSED void act_empty(void *fd)
+{
+	static char sink[1 << 16];
+	raw(SYS_fcntl, *(int *)fd, F_SETFL, O_NONBLOCK);
+	while (raw(SYS_read, *(int *)fd, sink, sizeof(sink)) > 0)
+		;
+	raw(SYS_fcntl, *(int *)fd, F_SETFL, 0);
+}
+
+/* ---- what several programs need ------------------------------------------------------------------------------ */
+
+/* A descriptor that takes nothing more until somebody reads at the other end. */
+static UNUSED void fill_fd(int fd)
+{
+	static const char big[1 << 16];
+	long flags = raw(SYS_fcntl, fd, F_GETFL);
+	raw(SYS_fcntl, fd, F_SETFL, flags | O_NONBLOCK);
+	while (raw(SYS_write, fd, big, sizeof(big)) > 0 || raw(SYS_write, fd, big, 1) > 0)
+		;
+	raw(SYS_fcntl, fd, F_SETFL, flags);
+}
+
+/* The moment `ms` from now on that clock. */
+static UNUSED struct timespec in_ms(clockid_t id, long ms)
+{
+	struct timespec t;
+	clock_gettime(id, &t);
+	t.tv_nsec += ms * 1000000;
+	t.tv_sec += t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
+	return t;
+}
+
+/* Calls that take a va_list; with _FORTIFY_SOURCE, the names that checked calls go to. */
+static UNUSED __attribute__((format(printf, 2, 3))) int by_v(FILE *f, const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	int r = vfprintf(f, format, ap);
+	va_end(ap);
+	return r;
+}
+static UNUSED __attribute__((format(printf, 2, 3))) int by_vd(int fd, const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	int r = vdprintf(fd, format, ap);
+	va_end(ap);
+	return r;
+}
 
 #endif

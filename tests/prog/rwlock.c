@@ -19,16 +19,6 @@ static void act_unlock(void *arg)
 	MUST(!pthread_rwlock_unlock(&l));
 }
 
-static struct timespec in_ms(clockid_t id, long ms)
-{
-	struct timespec t;
-	clock_gettime(id, &t);
-	t.tv_nsec += ms * 1000000;
-	t.tv_sec += t.tv_nsec / 1000000000;
-	t.tv_nsec %= 1000000000;
-	return t;
-}
-
 static void init(int kind)
 {
 	pthread_rwlockattr_t a;

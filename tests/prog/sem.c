@@ -7,16 +7,6 @@ static sem_t s, kept;
 
 static void act_post(void *arg) { MUST(!sem_post(arg)); }
 
-static struct timespec in_ms(clockid_t id, long ms)
-{
-	struct timespec t;
-	clock_gettime(id, &t);
-	t.tv_nsec += ms * 1000000;
-	t.tv_sec += t.tv_nsec / 1000000000;
-	t.tv_nsec %= 1000000000;
-	return t;
-}
-
 int main(void)
 {
 	struct timespec far = in_ms(CLOCK_REALTIME, 60000), far_mono = in_ms(CLOCK_MONOTONIC, 60000);

@@ -10,7 +10,7 @@
 
 static int p[2], full[2];
 static FILE *in, *out;
-static char buf[8192], big[1 << 16];
+static char buf[8192];
 
 int __overflow(FILE *f, int c);
 int __uflow(FILE *f);
@@ -22,23 +22,6 @@ static int (*volatile plain_vprintf)(const char *, va_list) = vprintf;
 static int (*volatile plain_fputc)(int, FILE *) = fputc;
 static char room[2][8192];
 
-static void fill(int fd)
-{
-	long flags = raw(SYS_fcntl, fd, F_GETFL);
-	raw(SYS_fcntl, fd, F_SETFL, flags | O_NONBLOCK);
-	while (raw(SYS_write, fd, big, sizeof(big)) > 0 || raw(SYS_write, fd, big, 1) > 0)
-		;
-	raw(SYS_fcntl, fd, F_SETFL, flags);
-}
-static void act_empty(void *arg)
-{
-	int fd = *(int *)arg;
-	static char sink[1 << 16];
-	raw(SYS_fcntl, fd, F_SETFL, O_NONBLOCK);
-	while (raw(SYS_read, fd, sink, sizeof(sink)) > 0)
-		;
-	raw(SYS_fcntl, fd, F_SETFL, 0);
-}
 static void act_line(void *arg)
 {
 	(void)arg;
@@ -56,7 +39,7 @@ static void act_line(void *arg)
 	} while (0)
 #define WENT(hook, call, result, good)                  \
 	do {                                            \
-		fill(full[1]);                          \
+		fill_fd(full[1]);                       \
 		when_asleep(act_empty, &full[0]);       \
 		long r = (long)(call);                  \
 		woken();                                \
@@ -70,22 +53,6 @@ static void act_line(void *arg)
 		fast(hook, result, "fd=%d", fd); \
 	} while (0)
 
-static int by_v(FILE *f, const char *format, ...)
-{
-	va_list ap;
-	va_start(ap, format);
-	int r = vfprintf(f, format, ap);
-	va_end(ap);
-	return r;
-}
-static int by_vd(int fd, const char *format, ...)
-{
-	va_list ap;
-	va_start(ap, format);
-	int r = vdprintf(fd, format, ap);
-	va_end(ap);
-	return r;
-}
 static int by_stdout(const char *format, ...)
 {
 	va_list ap;
@@ -201,7 +168,7 @@ static void standard_output(void)
 	prog_out = real;
 #define TOLD(hook, call, good)                    \
 	do {                                      \
-		fill(1);                          \
+		fill_fd(1);                       \
 		when_asleep(act_empty, &full[0]); \
 		int r = call;                     \
 		woken();                          \

@@ -6,26 +6,7 @@
 #include <sys/uio.h>
 
 static int p[2], full[2], pair[2], full_pair[2], file;
-static char buf[64], big[1 << 16];
-
-/* A descriptor that takes nothing more until somebody reads at the other end. */
-static void fill(int fd)
-{
-	long flags = raw(SYS_fcntl, fd, F_GETFL);
-	raw(SYS_fcntl, fd, F_SETFL, flags | O_NONBLOCK);
-	while (raw(SYS_write, fd, big, sizeof(big)) > 0 || raw(SYS_write, fd, big, 1) > 0)
-		;
-	raw(SYS_fcntl, fd, F_SETFL, flags);
-}
-static void act_empty(void *arg)
-{
-	int fd = *(int *)arg;
-	static char sink[1 << 16];
-	raw(SYS_fcntl, fd, F_SETFL, O_NONBLOCK);
-	while (raw(SYS_read, fd, sink, sizeof(sink)) > 0)
-		;
-	raw(SYS_fcntl, fd, F_SETFL, 0);
-}
+static char buf[64];
 
 #define CAME(hook, call, fd, act, arg)                \
 	do {                                          \
@@ -37,7 +18,7 @@ static void act_empty(void *arg)
 	} while (0)
 #define WENT(hook, call, fd, from)                    \
 	do {                                          \
-		fill(fd);                             \
+		fill_fd(fd);                          \
 		when_asleep(act_empty, &(from));      \
 		long r = (long)(call);                \
 		woken();                              \

@@ -170,9 +170,7 @@ def command(box, s, name, scale):
         exe = os.path.join(box.path, name)
         subprocess.run(["cc", "-O2", "-g", "-w", "-pthread", "-o", exe, path], check=True, timeout=60)
         return [exe, box.path]
-    program = os.path.realpath(sys.executable) if kind == "py" else shutil.which("node")
-    if not program:
-        raise Skip("node is not installed")
+    program = os.path.realpath(sys.executable) if kind == "py" else harness.need("node")
     return [program, path, box.path]
 
 

@@ -7,11 +7,14 @@ import time
 DATE = re.compile(rb"(?mi)^(date|keep-alive|connection|server):.*\r\n")
 
 
-def wait_port(port, seconds=30):
+def wait_port(port, process=None, seconds=60):
+    """Until a service listens there.  `process`, the one that starts it: if that fails, what it said is the error."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return
+        if process and process.poll():
+            raise RuntimeError("%s: exit %d: %s" % (process.args, process.returncode, process.stderr.read() if process.stderr else ""))
         time.sleep(0.02)  # polling for a server that says nothing when it is ready
     raise TimeoutError("nothing listens on port %d" % port)
 

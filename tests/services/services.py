@@ -14,17 +14,10 @@ import time
 
 import harness
 import http_load
-from harness import Skip, check
+from harness import Skip, check, need
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 REQUESTS = 3000
-
-
-def need(program):
-    path = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin")
-    if not path:
-        raise Skip("%s is not installed" % program)
-    return path
 
 
 def threads_of(pid):
@@ -34,11 +27,6 @@ def threads_of(pid):
         with contextlib.suppress(OSError), open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
             found[int(tid)] = f.read().strip()
     return {tid: name for tid, name in found.items() if name != "d9-drain"}
-
-
-def children_of(pid):
-    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-        return [int(p) for p in f.read().split()]
 
 
 # ---- the protocols ---------------------------------------------------------------------------------------------
@@ -356,7 +344,7 @@ def run(box, shim, service, load=None, look=threads_of, prefix=()):
     """load(port) instead of the service's own; look(pid): what to note while it runs; prefix: a command to start it with."""
     port = box.port = harness.free_port()
     p = box.start(list(prefix) + service.argv(box, port), shim=shim, **service.options())
-    http_load.wait_port(port)
+    http_load.wait_port(port, p)
     answers = (load or service.ask)(port)
     seen = look(p.pid)
     service.end(p.pid, port)

@@ -46,7 +46,7 @@ def judge(box, name):
     service = SERVICES[name]
     port = harness.free_port()
     p = box.start(service.argv(box, port), **service.options())
-    http_load.wait_port(port)
+    http_load.wait_port(port, p)
     answered = steady_load(service, port)
     sick_from = time.monotonic_ns()
     if service.sicken:

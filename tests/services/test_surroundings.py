@@ -19,8 +19,8 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
 import http_load  # noqa: E402
-from harness import D9, MUTANT, SHIM, Skip, check, equal, need_root, parametrise, test  # noqa: E402
-from services import SERVICES, children_of, need, threads_of, waits  # noqa: E402
+from harness import D9, MUTANT, SHIM, Skip, check, children_of, equal, need, need_root, parametrise, test, wait_until  # noqa: E402
+from services import SERVICES, threads_of, waits  # noqa: E402
 
 N = 400  # requests: enough to see that it parks and answers
 NOBODY = 65534
@@ -64,7 +64,7 @@ def once(box, shim, name, wrap=list, env=None, look=None, pid_of=lambda p: p.pid
     service = SERVICES[name]
     port = box.port = harness.free_port()
     p = box.start(wrap(service.argv(box, port)), env=env, shim=shim, **options)
-    http_load.wait_port(port, 60)
+    http_load.wait_port(port, p)
     answers = service.ask(port, N)
     pid = pid_of(p)
     seen = look(pid) if look else None
@@ -211,6 +211,7 @@ def without_descriptors_0_to_2(box, name):
 # ---- limits --------------------------------------------------------------------------------------------------------
 
 
+ONE_HEAP = {"MALLOC_ARENA_MAX": "1"}  # else glibc reserves 64 MB for each thread, and memcached by itself has no room for its ten
 LIMITS = {
     "address space of 400 MB": (resource.RLIMIT_AS, 400 << 20, ["redis", "nginx", "memcached"]),
     "files of 100 KB": (resource.RLIMIT_FSIZE, 100 << 10, ["redis", "nginx"]),
@@ -224,7 +225,7 @@ def ulimit(box, case):
     limit, name = case.split(": ")
     what, value, _ = LIMITS[limit]
     unwritable = limit == "files of 0 bytes"  # what was recorded dies with it, and nothing else does
-    same(box, name, least=0 if unwritable else N // 2, preexec_fn=lambda: resource.setrlimit(what, (value, value)))
+    same(box, name, ONE_HEAP, ONE_HEAP, least=0 if unwritable else N // 2, preexec_fn=lambda: resource.setrlimit(what, (value, value)))
 
 
 @test
@@ -401,13 +402,6 @@ def beside_another_library(box, case):
 # ---- daemons and new images --------------------------------------------------------------------------------------
 
 
-def wait_for(what, true, seconds=30):
-    end = time.monotonic() + seconds
-    while not true():
-        check(time.monotonic() < end, "waited in vain: " + what)
-        time.sleep(0.02)
-
-
 def gone(pid):
     try:
         os.kill(pid, 0)
@@ -427,13 +421,12 @@ def pid_in(path):
 def daemon(box, shim, argv, pidfile, name):
     """Started, in the background, asked, ended: the answers, the starter's exit code and words, the daemon's pid."""
     r = box.run(argv, shim=shim, stdout=subprocess.DEVNULL)
-    wait_for("the daemon's pid", lambda: pid_in(pidfile))
-    pid = pid_in(pidfile)
+    pid = wait_until(lambda: pid_in(pidfile), "no pid of the daemon", 30)
     try:
         http_load.wait_port(box.port)
         answers = SERVICES[name].ask(box.port, N)
         SERVICES[name].end(pid, box.port)
-        wait_for("the daemon's end", lambda: gone(pid))
+        wait_until(lambda: gone(pid), "the daemon does not end", 30)
     finally:
         if not gone(pid):
             os.kill(pid, signal.SIGKILL)
@@ -510,21 +503,20 @@ def upgrade(box, shim, keep):
     pidfile = os.path.join(box.path, "nginx.pid")
     edit(argv[-1], "daemon off;", "daemon on;" + (ENV_OF_NGINX if keep else ""))
     result = box.run(argv, shim=shim)
-    wait_for("the master's pid", lambda: pid_in(pidfile))
-    old = new = pid_in(pidfile)
+    old = new = wait_until(lambda: pid_in(pidfile), "no pid of the master", 30)
     try:
         http_load.wait_port(box.port)
         answers = service.ask(box.port, N // 2)
         os.kill(old, signal.SIGUSR2)
-        wait_for("a new master", lambda: pid_in(pidfile) not in (0, old) and pid_in(pidfile + ".oldbin") == old)
+        wait_until(lambda: pid_in(pidfile) not in (0, old) and pid_in(pidfile + ".oldbin") == old, "no new master", 30)
         new = pid_in(pidfile)
-        wait_for("its workers", lambda: len(children_of(new)) == 2)
+        wait_until(lambda: len(children_of(new)) == 2, "no workers of it", 30)
         os.kill(old, signal.SIGQUIT)
-        wait_for("the end of the old master", lambda: gone(old))
+        wait_until(lambda: gone(old), "the old master does not end", 30)
         answers += service.ask(box.port, N // 2)
         workers = children_of(new)
         os.kill(new, signal.SIGTERM)
-        wait_for("the end of the new master", lambda: gone(new))
+        wait_until(lambda: gone(new), "the new master does not end", 30)
     finally:
         for pid in {old, new}:
             if not gone(pid):

@@ -277,7 +277,7 @@ START_TEST(a_waker_is_of_the_same_process)
 	d9_u64 t = 0, other = object + 8;
 	while (D9_WAITED_BIT(other) != D9_WAITED_BIT(object))
 		other += 8;
-	struct d9_call c;
+	struct d9_call c = {.site = 1};
 	d9_waker_note(object); /* before anybody waits */
 	ck_assert_uint_eq(d9_shim.waited, 0);
 	d9_waker_mark(&c, object);
