@@ -1,7 +1,8 @@
 /*
  * See eventfd.h.  The table is the process's own; a forked child inherits descriptors and table alike.  A stale entry
  * would name a waker that was none, so an entry is believed only after the kernel confirmed what the number is, and
- * every epoll_ctl(ADD) of the number settles it anew.
+ * every epoll_ctl(ADD) of the number settles it anew.  Not seen: a number closed by close_range, closefrom or a system call as
+ * an instruction, and then given to a file by a call that is not hooked.
  */
 #include "eventfd.h"
 #include "hook.h"

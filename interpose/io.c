@@ -52,6 +52,21 @@ D9_WRAP_FD(ssize_t, copy_file_range, (int from, off64_t *from_at, int fd, off64_
 		return d9_r;                      \
 	}
 WRAP_NEW_FD(dup, (int fd), (fd), fd)
+
+/* What has that number is closed, as by close(); a number over itself stays what it is. */
+#define WRAP_DUP_OVER(name, params, args)         \
+	D9_EXPORT int name params                 \
+	{                                         \
+		D9_BEGIN(name, 0, fd);            \
+		if (fd != from)                   \
+			d9_eventfd_closes(fd);    \
+		int d9_r = d9_real.name args;     \
+		D9_END(name, D9_RESULT(d9_r), 0); \
+		return d9_r;                      \
+	}
+WRAP_DUP_OVER(dup2, (int from, int fd), (from, fd))
+WRAP_DUP_OVER(dup3, (int from, int fd, int flags), (from, fd, flags))
+
 WRAP_NEW_FD(socket, (int domain, int type, int protocol), (domain, type, protocol), -1)
 
 /* The headers give these a transparent union, or only a fortified inline: the plain prototype is the ABI's. */

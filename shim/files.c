@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 long d9_read_file(const char *path, char *buf, size_t size)
@@ -78,6 +79,8 @@ d9_u64 d9_pid_ns(void)
 	struct stat st;
 	return d9_sys2(SYS_stat, (long)"/proc/self/ns/pid", (long)&st) ? 0 : st.st_ino;
 }
+
+bool d9_filtered(void) { return d9_sys6(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != 0; }
 
 /* Layout of getdents64's records (man 2 getdents64). */
 struct entry {

@@ -28,6 +28,13 @@ bool d9_pid_stat(int pid, struct d9_pid_stat *ret);
 /* The PID namespace of the calling process, as the inode that stands for it; 0: not known. */
 d9_u64 d9_pid_ns(void);
 
+/*
+ * Does a filter of system calls stand over the calling thread?  One that was there before this program's exec may kill for what the
+ * program itself has no use for, so what few programs do is not done then: all that is left is what libc's own threads and files need,
+ * and close_range, which container runtimes allow.
+ */
+bool d9_filtered(void);
+
 /* The names in a folder, one after the other. */
 struct d9_dir {
 	int fd;

@@ -62,6 +62,20 @@ static d9_u64 hex(char **p)
 	}
 }
 
+/* pid 0: this process, whatever /proc calls it. */
+static int open_proc(int pid, const char *file)
+{
+	char name[32];
+	struct d9_text t = d9_text_in(name, sizeof(name));
+	d9_text_str(&t, "/proc/");
+	if (pid)
+		d9_text_u64(&t, (d9_u64)pid);
+	else
+		d9_text_str(&t, "self");
+	d9_text_str(&t, file);
+	return (int)d9_sys3(SYS_open, (long)name, O_RDONLY | O_CLOEXEC, 0);
+}
+
 /* "start-end perms offset dev inode   path" */
 static void parse_line(char *p, struct mapping *ret)
 {
@@ -81,10 +95,26 @@ static void parse_line(char *p, struct mapping *ret)
 	ret->path = p;
 }
 
-static bool read_memory(int pid, d9_u64 from, void *to, d9_u64 n)
+/* A process whose memory is read. */
+struct memory {
+	int pid;
+	bool by_file;
+	int file; /* /proc/PID/mem; below 0: it cannot be had */
+};
+
+/* process_vm_readv reads its own process also after that gave up its user, but few programs use it; nobody forbids open and pread. */
+static struct memory memory_of(int pid)
+{
+	bool filtered = d9_filtered();
+	return (struct memory){pid ? pid : (int)d9_sys0(SYS_getpid), filtered, filtered ? open_proc(pid, "/mem") : -1};
+}
+
+static bool read_memory(const struct memory *m, d9_u64 from, void *to, d9_u64 n)
 {
 	struct iovec l = {to, n}, r = {(void *)from, n};
-	return d9_sys6(SYS_process_vm_readv, pid, (long)&l, 1, (long)&r, 1, 0) == (long)n;
+	if (m->by_file)
+		return m->file >= 0 && d9_sys4(SYS_pread64, m->file, (long)to, (long)n, (long)from) == (long)n;
+	return d9_sys6(SYS_process_vm_readv, m->pid, (long)&l, 1, (long)&r, 1, 0) == (long)n;
 }
 
 /* Looks through a notes segment for the GNU build id. */
@@ -109,16 +139,16 @@ static d9_u8 find_build_id(const d9_u8 *p, d9_u64 n, d9_u8 *ret, d9_u8 max)
 }
 
 /* The build id of the image whose first byte is mapped at `base`; 0 bytes if it cannot be read. */
-static d9_u8 build_id(int pid, d9_u64 base, d9_u8 *ret, d9_u8 max)
+static d9_u8 build_id(const struct memory *from, d9_u64 base, d9_u8 *ret, d9_u8 max)
 {
 	Elf64_Ehdr e;
-	if (!read_memory(pid, base, &e, sizeof(e)) || memcmp(e.e_ident, ELFMAG, SELFMAG) ||
+	if (!read_memory(from, base, &e, sizeof(e)) || memcmp(e.e_ident, ELFMAG, SELFMAG) ||
 	    e.e_phentsize != sizeof(Elf64_Phdr))
 		return 0;
 	d9_u64 first = ~0ull;
 	for (int i = 0; i < e.e_phnum && i < 32; i++) {
 		Elf64_Phdr ph;
-		if (!read_memory(pid, base + e.e_phoff + (d9_u64)i * sizeof(ph), &ph, sizeof(ph)))
+		if (!read_memory(from, base + e.e_phoff + (d9_u64)i * sizeof(ph), &ph, sizeof(ph)))
 			return 0;
 		if (ph.p_type == PT_LOAD && first == ~0ull)
 			first = ph.p_vaddr & ~4095ull;
@@ -126,7 +156,7 @@ static d9_u8 build_id(int pid, d9_u64 base, d9_u8 *ret, d9_u8 max)
 		d9_u64 n = ph.p_filesz < sizeof(notes) ? ph.p_filesz : sizeof(notes);
 		/* Notes may be listed before the first PT_LOAD only in odd files; then vaddr 0 is assumed. */
 		d9_u64 at = base + ph.p_vaddr - (first == ~0ull ? 0 : first);
-		if (ph.p_type != PT_NOTE || !read_memory(pid, at, notes, n))
+		if (ph.p_type != PT_NOTE || !read_memory(from, at, notes, n))
 			continue;
 		d9_u8 got = find_build_id(notes, n, ret, max);
 		if (got)
@@ -150,8 +180,8 @@ static struct d9_module *find(struct d9_view *v, d9_u32 proc, const struct mappi
 	return NULL;
 }
 
-static void add(struct d9_view *v, d9_u32 proc, int pid, const struct mapping *m, d9_u64 image, d9_u64 now,
-		bool (*back)(const void *, d9_u64))
+static void add(struct d9_view *v, d9_u32 proc, const struct memory *from, const struct mapping *m, d9_u64 image,
+		d9_u64 now, bool (*back)(const void *, d9_u64))
 {
 	d9_u32 i = d9_add_relaxed(&v->h->module_next, 1);
 	if (i >= D9_N_MODULES || !back(&v->modules[i], sizeof(struct d9_module))) {
@@ -165,29 +195,16 @@ static void add(struct d9_view *v, d9_u32 proc, int pid, const struct mapping *m
 	t->offset = m->offset;
 	t->from_tsc = now;
 	t->until_tsc = 0;
-	t->build_id_bytes = image ? build_id(pid, image, t->build_id, sizeof(t->build_id)) : 0;
+	t->build_id_bytes = image ? build_id(from, image, t->build_id, sizeof(t->build_id)) : 0;
 	struct d9_text path = d9_text_in(t->path, sizeof(t->path));
 	d9_text_str(&path, m->path);
 	d9_store_release(&t->ready, 1);
 }
 
-static int open_maps(int pid)
-{
-	char name[32];
-	struct d9_text t = d9_text_in(name, sizeof(name));
-	d9_text_str(&t, "/proc/");
-	if (pid)
-		d9_text_u64(&t, (d9_u64)pid);
-	else
-		d9_text_str(&t, "self");
-	d9_text_str(&t, "/maps");
-	return (int)d9_sys3(SYS_open, (long)name, O_RDONLY | O_CLOEXEC, 0);
-}
-
 /* 1, 0, or -1: its maps cannot be read. */
 static int holds(int pid, const char *path)
 {
-	struct lines l = {.fd = open_maps(pid)};
+	struct lines l = {.fd = open_proc(pid, "/maps")};
 	int found = 0;
 	if (l.fd < 0)
 		return -1;
@@ -258,11 +275,10 @@ bool d9_maps_held_by_others(const char *path)
 
 bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (*back)(const void *, d9_u64))
 {
-	struct lines l = {.fd = open_maps(pid)};
+	struct lines l = {.fd = open_proc(pid, "/maps")};
 	if (l.fd < 0)
 		return false;
-	if (!pid)
-		pid = (int)d9_sys0(SYS_getpid);
+	struct memory mem = {.pid = 0, .file = -1};
 	d9_u8 seen[D9_N_MODULES / 8] = {0};
 	d9_u32 before = d9_load_acquire(&v->h->module_next);
 	if (before > D9_N_MODULES)
@@ -280,12 +296,16 @@ bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (
 		if (!m.exec || !*m.path || !strcmp(m.path, "[vsyscall]"))
 			continue;
 		const struct d9_module *known = find(v, proc, &m, before);
-		if (known)
+		if (known) {
 			seen[(known - v->modules) / 8] |= (d9_u8)(1u << ((known - v->modules) & 7));
-		else
-			add(v, proc, pid, &m, strncmp(image_path, m.path, sizeof(image_path) - 1) ? 0 : image, now,
-			    back);
+			continue;
+		}
+		if (!mem.pid)
+			mem = memory_of(pid);
+		add(v, proc, &mem, &m, strncmp(image_path, m.path, sizeof(image_path) - 1) ? 0 : image, now, back);
 	}
+	if (mem.file >= 0)
+		(void)d9_sys1(SYS_close, mem.file);
 	(void)d9_sys1(SYS_close, l.fd);
 	for (d9_u32 i = 0; i < before; i++)
 		if (v->modules[i].proc == proc && v->modules[i].ready && !v->modules[i].until_tsc &&

@@ -2,14 +2,13 @@
 #include "stack.h"
 #include "sys.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #define PAGE 4096ull
-#define PROBE_PAGES 16u /* one process_vm_readv */
-#define PROBE_CALLS 64u /* so a stack deeper than 4 MiB below what is known has none */
+#define PROBES 1024u /* pages: a stack deeper than 4 MiB below what is known has none */
 #define THREAD_STACK_MAX (1ull << 30)
 #define FRAMES_ENOUGH 3u /* fewer: the chain broke at once, the code keeps no frame pointers */
 
@@ -17,10 +16,14 @@
  * A stack has holes that nobody wrote, and a program under valgrind would be told of every look at them: ours for
  * frames, and the drainer's at a slice.  Valgrind's client requests; on a processor the instructions change nothing.
  */
-enum { RUNNING_ON_VALGRIND = 0x1001, MAKE_MEM_DEFINED = 'M' << 24 | 'C' << 16 | 2 };
-static d9_u64 ask_valgrind(d9_u64 what, d9_u64 p, d9_u64 n)
+enum {
+	RUNNING_ON_VALGRIND = 0x1001,
+	MAKE_MEM_DEFINED = 'M' << 24 | 'C' << 16 | 2,
+	GET_VBITS = 'M' << 24 | 'C' << 16 | 8
+};
+static d9_u64 ask_valgrind(d9_u64 what, d9_u64 a, d9_u64 b, d9_u64 c)
 {
-	const volatile d9_u64 request[6] = {what, p, n};
+	const volatile d9_u64 request[6] = {what, a, b, c};
 	d9_u64 answer = 0;
 	__asm__ volatile("rolq $3, %%rdi\n\trolq $13, %%rdi\n\trolq $61, %%rdi\n\trolq $51, %%rdi\n\txchgq %%rbx, %%rbx"
 			 : "+d"(answer)
@@ -29,11 +32,11 @@ static d9_u64 ask_valgrind(d9_u64 what, d9_u64 p, d9_u64 n)
 	return answer;
 }
 static bool valgrind;
-void d9_stack_start(void) { valgrind = ask_valgrind(RUNNING_ON_VALGRIND, 0, 0) != 0; }
+void d9_stack_start(void) { valgrind = ask_valgrind(RUNNING_ON_VALGRIND, 0, 0, 0) != 0; }
 static inline void say_defined(const void *p, d9_u64 n)
 {
 	if (__builtin_expect(valgrind, 0))
-		(void)ask_valgrind(MAKE_MEM_DEFINED, (d9_u64)p, n);
+		(void)ask_valgrind(MAKE_MEM_DEFINED, (d9_u64)p, n, 0);
 }
 
 /* Reads words of the stack whatever variables lie there: the sanitizers of our own tests take that for an error. */
@@ -57,15 +60,17 @@ READS_STACK d9_u32 d9_stack_walk(d9_u64 fp, d9_u64 lo, d9_u64 hi, d9_u64 *ret, d
 	return n;
 }
 
-/* The kernel reads one byte of each page; it knows what is readable, and answers instead of faulting. */
-static bool readable(d9_u64 from, d9_u32 pages)
+/*
+ * The kernel reads a signal set there before it finds that there is no such `how`; it knows what is readable, and answers instead
+ * of faulting.  No filter forbids this call: no thread of libc's starts without it.  Valgrind would speak of memory that is not
+ * there, so it is asked itself.
+ */
+static bool readable(d9_u64 page)
 {
-	char bytes[PROBE_PAGES];
-	struct iovec local = {bytes, pages}, remote[PROBE_PAGES];
-	for (d9_u32 i = 0; i < pages; i++)
-		remote[i] = (struct iovec){(void *)(from + i * PAGE), 1};
-	return d9_sys6(SYS_process_vm_readv, d9_sys0(SYS_getpid), (long)&local, 1, (long)remote, pages, 0) ==
-	       (long)pages;
+	d9_u8 bits;
+	if (__builtin_expect(valgrind, 0))
+		return ask_valgrind(GET_VBITS, page, (d9_u64)&bits, 1) == 1;
+	return d9_sys4(SYS_rt_sigprocmask, -1, (long)page, 0, 8) == -EINVAL;
 }
 
 /* Top of the stack that this thread was born with: glibc keeps the thread's descriptor there. */
@@ -90,16 +95,11 @@ bool d9_stack_known(struct d9_cell *me, d9_u64 sp)
 			return false;
 	}
 	d9_u64 want = sp & ~(PAGE - 1), lo = me->stack_lo;
-	if (lo == (me->stack_hi & ~(PAGE - 1)) && readable(lo, 1) == false)
+	if (lo == (me->stack_hi & ~(PAGE - 1)) && !readable(lo))
 		return false;
-	for (d9_u32 i = 0; lo > want; i++) {
-		d9_u64 pages = (lo - want) / PAGE;
-		if (pages > PROBE_PAGES)
-			pages = PROBE_PAGES;
-		if (i == PROBE_CALLS || !readable(lo - pages * PAGE, (d9_u32)pages))
+	for (d9_u32 i = 0; lo > want; i++, lo -= PAGE)
+		if (i == PROBES || !readable(lo - PAGE))
 			return false;
-		lo -= pages * PAGE;
-	}
 	me->stack_lo = lo;
 	return true;
 }

@@ -15,6 +15,7 @@
 #include "arena.h"
 #include "clock.h"
 #include "drain.h"
+#include "files.h"
 #include "lease.h"
 #include "modules.h"
 #include "stack.h"
@@ -269,7 +270,8 @@ void d9_writer_inline(void)
 	if (d9_shim.priv->nosys)
 		return;
 	/* This thread ends the process: a table of its own harms nobody, and fd numbers stay. */
-	(void)d9_sys1(SYS_unshare, CLONE_FILES);
+	if (d9_sys3(SYS_close_range, ~0u, ~0u, D9_CLOSE_RANGE_UNSHARE) && !d9_filtered())
+		(void)d9_sys1(SYS_unshare, CLONE_FILES); /* before Linux 5.9 */
 	/* SIGXFSZ would kill before the last segment is out. */
 	(void)d9_sys4(SYS_rt_sigprocmask, 2, (long)&block, (long)&old, 8);
 	(void)d9_sys2(SYS_rt_sigpending, (long)&before, 8);

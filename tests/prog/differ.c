@@ -531,6 +531,7 @@ static void threads(void)
 
 /* pipe r, pipe w, pair, pair, file, file (append), folder, /dev/null, eventfd, epoll, /dev/full, closed, -1, huge */
 #define N_FDS 14
+#define SPARE_FD 200 /* a number that nothing has */
 static int fds[N_FDS];
 static int some_fd(void) { return fds[below(N_FDS)]; }
 static void *some_buf(void) { return below(8) ? buf : nowhere; }
@@ -581,7 +582,7 @@ static void sockets(void)
 	m.msg_iov = (struct iovec *)some_vec();
 	m.msg_iovlen = below(5) ? below(4) : 1025;
 	memcpy(buf, data, sizeof(buf));
-	switch (below(13)) {
+	switch (below(15)) {
 	case 0:
 		CALL_OUT("recv", recv(fd, some_buf(), some_size(), some_flags()), buf, sizeof(buf));
 		break;
@@ -630,6 +631,17 @@ static void sockets(void)
 		CALL("socket", socket(below(2) ? AF_UNIX : (int)below(60), below(2) ? SOCK_STREAM : -1, (int)below(3)));
 		if (last >= 0)
 			CALL("close", close((int)last));
+		break;
+	case 12:
+		CALL("dup2", dup2(fd, PICK(((int[]){SPARE_FD, -1, INT_MAX, fd}))));
+		if (last == SPARE_FD)
+			CALL("close", close(SPARE_FD));
+		break;
+	case 13:
+		CALL("dup3",
+		     dup3(fd, PICK(((int[]){SPARE_FD, -1, INT_MAX, fd})), below(3) ? O_CLOEXEC : (int)below(3)));
+		if (last == SPARE_FD)
+			CALL("close", close(SPARE_FD));
 		break;
 	default:
 		CALL("dup", dup(fd));

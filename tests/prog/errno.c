@@ -156,6 +156,9 @@ static void descriptors(void)
 	SAME("epoll_ctl", epoll_ctl(no_fd, EPOLL_CTL_ADD, 0, &ev), raw(SYS_epoll_ctl, no_fd, EPOLL_CTL_ADD, 0, &ev));
 	SAME("eventfd", eventfd(0, -1), raw(SYS_eventfd2, 0, -1));
 	SAME("dup", dup(no_fd), raw(SYS_dup, no_fd));
+	SAME("dup2", dup2(no_fd, 1), raw(SYS_dup2, no_fd, 1));
+	SAME("dup2", dup2(1, -1), raw(SYS_dup2, 1, -1));
+	SAME("dup3", dup3(1, 1, 0), raw(SYS_dup3, 1, 1, 0));
 	SAME("recv", recv(no_fd, buf, 1, 0), raw(SYS_recvfrom, no_fd, buf, 1, 0, 0, 0));
 	SAME("recvfrom", recvfrom(no_fd, buf, 1, 0, NULL, NULL), raw(SYS_recvfrom, no_fd, buf, 1, 0, 0, 0));
 	SAME("recvmsg", recvmsg(no_fd, &m, 0), raw(SYS_recvmsg, no_fd, &m, 0));

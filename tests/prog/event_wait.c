@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/select.h>
 
@@ -150,6 +151,33 @@ static void eventfds(void)
 	MUST(r == 1 && raw(SYS_read, event_fd, &v, 8) == 8);
 }
 
+static int watched; /* a second descriptor of the eventfd, whose first number became another file's */
+static void act_other_file(void *fd)
+{
+	uint64_t one = 1;
+	act_eventfd(fd);
+	MUST(raw(SYS_write, watched, &one, 8) == 8);
+}
+
+/* A number that was an eventfd's and is another file's now: who writes there wakes nobody. */
+static void reused(int (*replace)(int from, int to), const char *name)
+{
+	struct epoll_event ev;
+	int other[2];
+	uint64_t v;
+	eventfds();
+	watched = raw(SYS_dup, event_fd);
+	MUST(!raw(SYS_pipe2, other, 0));
+	int r = replace(other[1], event_fd);
+	fast(name, RESULT(r), "fd=%d", event_fd);
+	when_asleep(act_other_file, &event_fd);
+	r = epoll_wait(epfd, &ev, 1, -1);
+	woken();
+	expect("epoll_wait", RESULT(r), "fd=%d waker=-1", epfd);
+	MUST(r == 1 && raw(SYS_read, watched, &v, 8) == 8 && !raw(SYS_close, watched));
+}
+static int by_dup3(int from, int to) { return dup3(from, to, O_CLOEXEC); }
+
 int main(void)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
@@ -163,7 +191,8 @@ int main(void)
 	polls();
 	selects();
 	signals();
-	eventfds();
+	reused(dup2, "dup2");
+	reused(by_dup3, "dup3");
 	partner_end();
 	return 0;
 }
