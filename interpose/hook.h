@@ -38,16 +38,17 @@
 	}
 /* ... on a descriptor; on a path with fd -1. */
 #define D9_WRAP_FD(ret, name, params, args, fd) D9_WRAP(ret, name, params, args, fd, D9_RESULT(d9_r))
-/* ... that may be where a thread spends its idle time. */
-#define D9_WRAP_IDLE(ret, name, params, args, result) \
-	D9_EXPORT ret name params                     \
-	{                                             \
-		D9_BEGIN(name, 0, -1);                \
-		D9_IDLE_POINT();                      \
-		ret d9_r = d9_real.name args;         \
-		D9_END(name, result, 0);              \
-		return d9_r;                          \
+/* ... that may be where a thread spends its idle time; point: D9_IDLE_POINT or D9_PAUSE_POINT. */
+#define D9_WRAP_AT(point, ret, name, params, args, result) \
+	D9_EXPORT ret name params                          \
+	{                                                  \
+		D9_BEGIN(name, 0, -1);                     \
+		point();                                   \
+		ret d9_r = d9_real.name args;              \
+		D9_END(name, result, 0);                   \
+		return d9_r;                               \
 	}
+#define D9_WRAP_IDLE(ret, name, params, args, result) D9_WRAP_AT(D9_IDLE_POINT, ret, name, params, args, result)
 
 /* What C11's threads return, as an event carries it. */
 static inline d9_i32 d9_thrd_result(int r)
@@ -59,11 +60,17 @@ static inline d9_i32 d9_thrd_result(int r)
 				    : -EINVAL;
 }
 
-/* At the entry of an event wait or a sleep: is it time to see whether somebody drains? */
+/* At the entry of a wait in which no thread has a lock that a new thread needs: is it time to see whether somebody drains? */
 #define D9_IDLE_POINT()                                                             \
 	do {                                                                        \
 		if (__builtin_expect(d9_c.site && d9_c.t0 > d9_shim.writer_due, 0)) \
 			d9_writer_consider();                                       \
+	} while (0)
+/* ... of a wait that an allocator makes too, unless that is libc's own, which makes none through a hook. */
+#define D9_PAUSE_POINT()                          \
+	do {                                      \
+		if (!d9_shim_libc.foreign_malloc) \
+			D9_IDLE_POINT();          \
 	} while (0)
 
 /* Does this prctl change what the calling thread, and no other, may do? */

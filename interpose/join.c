@@ -18,7 +18,7 @@ static d9_i32 tid_of(pthread_t t)
 			return d9_real.name args;                    \
 		d9_i32 d9_tid = tid_of(t);                           \
 		D9_BEGIN(name, (d9_u64)d9_tid, -1);                  \
-		D9_IDLE_POINT();                                     \
+		D9_PAUSE_POINT();                                    \
 		d9_call_owner(&d9_c, (d9_u32)d9_tid);                \
 		int d9_r = d9_real.name args;                        \
 		D9_END(name, result(d9_r), 0);                       \

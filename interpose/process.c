@@ -9,16 +9,18 @@
 
 /* ---- sleeps ----------------------------------------------------------------------------------------- */
 
-D9_WRAP_IDLE(int, nanosleep, (const struct timespec *t, struct timespec *left), (t, left), D9_RESULT(d9_r))
-D9_WRAP_IDLE(int, clock_nanosleep, (clockid_t id, int flags, const struct timespec *t, struct timespec *left),
-	     (id, flags, t, left), D9_RETURNED(d9_r))
-D9_WRAP_IDLE(int, usleep, (useconds_t us), (us), D9_RESULT(d9_r))
-D9_WRAP_IDLE(unsigned, sleep, (unsigned s), (s), (d9_i32)d9_r)
+D9_WRAP_AT(D9_PAUSE_POINT, int, nanosleep, (const struct timespec *t, struct timespec *left), (t, left),
+	   D9_RESULT(d9_r))
+D9_WRAP_AT(D9_PAUSE_POINT, int, clock_nanosleep,
+	   (clockid_t id, int flags, const struct timespec *t, struct timespec *left), (id, flags, t, left),
+	   D9_RETURNED(d9_r))
+D9_WRAP_AT(D9_PAUSE_POINT, int, usleep, (useconds_t us), (us), D9_RESULT(d9_r))
+D9_WRAP_AT(D9_PAUSE_POINT, unsigned, sleep, (unsigned s), (s), (d9_i32)d9_r)
 
-D9_WRAP_IDLE(int, thrd_sleep, (const struct timespec *t, struct timespec *left), (t, left),
-	     d9_r == -1 ? -EINTR
-	     : d9_r < 0 ? -EINVAL
-			: 0)
+D9_WRAP_AT(D9_PAUSE_POINT, int, thrd_sleep, (const struct timespec *t, struct timespec *left), (t, left),
+	   d9_r == -1 ? -EINTR
+	   : d9_r < 0 ? -EINVAL
+		      : 0)
 
 /* ---- threads ---------------------------------------------------------------------------------------- */
 

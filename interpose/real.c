@@ -140,7 +140,8 @@ struct search {
 	unsigned images;
 	bool past_us, anywhere;
 };
-static bool second; /* another copy of this library comes before this one */
+static bool second;              /* another copy of this library comes before this one */
+static const void *first_malloc; /* the one that everybody's calls reach */
 
 static void look(const struct d9_image *image, const struct row *of, void **where, size_t n)
 {
@@ -181,6 +182,8 @@ static int visit(struct dl_phdr_info *info, size_t size, void *ctx)
 	}
 	if (d9_image_open(info->dlpi_addr, dynamic_of(info), &image))
 		return 0;
+	if (!first_malloc)
+		first_malloc = d9_image_symbol(&image, "malloc", NULL);
 	if (!s->past_us && !s->anywhere) {
 		second |= !program && d9_image_symbol(&image, "d9_abi", NULL);
 		return 0;
@@ -229,6 +232,7 @@ static void at_exit(int status, void *arg)
 __attribute__((constructor)) static void start(int argc, char **argv, char **envp)
 {
 	d9_real_resolve();
+	d9_shim_libc.foreign_malloc = first_malloc != d9_libc_symbol("malloc");
 	if (second)
 		return; /* every call passes through; the first copy records them */
 	d9_shim_start(infos, D9_N_HOOKS, &d9_shim_libc, argc, argv, envp);

@@ -164,7 +164,7 @@ __attribute__((used)) long d9_syscall_slow(long n, long a, long b, long c, long 
 	D9_EXPORT int fn params                                    \
 	{                                                          \
 		D9_BEGIN(id, (d9_u64)c, -1);                       \
-		D9_IDLE_POINT();                                   \
+		D9_PAUSE_POINT();                                  \
 		d9_waker_mark(&d9_c, (d9_u64)c);                   \
 		d9_waker_note((d9_u64)m); /* the wait unlocks m */ \
 		int d9_r = d9_real.id args;                        \
@@ -401,7 +401,7 @@ static inline bool took_semaphore(sem_t *s)
 		if ((good) && took_semaphore(s))                     \
 			return 0;                                    \
 		D9_BEGIN(name, (d9_u64)s, -1);                       \
-		D9_IDLE_POINT();                                     \
+		D9_PAUSE_POINT();                                    \
 		d9_waker_mark(&d9_c, (d9_u64)s);                     \
 		int d9_r = d9_real.name args;                        \
 		D9_END(name, D9_RESULT(d9_r), (d9_u64)s);            \

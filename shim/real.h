@@ -5,6 +5,7 @@
 #ifndef D9_SHIM_REAL_H
 #define D9_SHIM_REAL_H
 #include <pthread.h>
+#include <stdbool.h>
 
 struct d9_shim_real {
 	int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
@@ -13,6 +14,9 @@ struct d9_shim_real {
 	int (*pthread_attr_setdetachstate)(pthread_attr_t *, int);
 	int (*pthread_attr_destroy)(pthread_attr_t *);
 	void (*pthread_testcancel)(void); /* part of what the hooks of semaphores do */
+	/* not libc's malloc: its locks may be held by a thread that sleeps or waits for a signal of another, and to make a thread
+	 * is to allocate */
+	bool foreign_malloc;
 };
 
 #endif

@@ -315,8 +315,8 @@ def a_change_of_namespaces(box, how):
         equal(r.rc, 7, "exit code after %s ms: %s" % (delay, r.err))
 
 
-@parametrise(["own-stack", "signal-stack"])
-def no_thread_is_made_inside_a_signal_handler(box, how):
+@parametrise(["own-stack", "signal-stack", "sleep", "cond", "sem"])
+def no_thread_is_made_inside_a_handler_or_an_allocator(box, how):
     bare = box.run([program("handler"), how], shim=False, rc=0)
     r = box.run([program("handler"), how], rc=0)
     equal(r.out, bare.out, "what it prints")
