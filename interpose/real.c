@@ -178,6 +178,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *ctx)
 	bool program = s->images++ == 0; /* which may hold a copy of a library's data under the library's name */
 	if (holds(info, (ElfW(Addr)) & rows)) {
 		s->past_us = true;
+		d9_shim_libc.library = info->dlpi_name;
 		return 0;
 	}
 	if (d9_image_open(info->dlpi_addr, dynamic_of(info), &image))

@@ -158,6 +158,16 @@ static bool fill_slot(struct d9_thread *s, struct d9_private *pr)
 	return true;
 }
 
+/* A forked child that is not to be recorded takes itself out at its first event. */
+static bool left_out(struct d9_private *pr)
+{
+	if (!d9_shim.forks_left_out || d9_shim.last_proc == ~0u)
+		return false;
+	d9_store_release(&d9_shim.mask, &off);
+	d9_store_release(&pr->alive, D9_REFUSED);
+	return true;
+}
+
 struct d9_cell *d9_enter_thread(void)
 {
 	struct d9_private *pr = d9_shim.priv;
@@ -165,6 +175,8 @@ struct d9_cell *d9_enter_thread(void)
 	if (!h)
 		return NULL;
 	d9_u32 alive = d9_load_acquire(&pr->alive);
+	if (alive == D9_OUTSIDE && left_out(pr))
+		return NULL;
 	if (alive != D9_INSIDE && (alive != D9_OUTSIDE || !enter_process())) {
 		d9_add_relaxed(&h->drops, 1);
 		return NULL;

@@ -89,6 +89,7 @@ struct d9_shim {
 	bool anonymous;               /* no file behind the arena: nobody outside can drain it */
 	bool no_folder;               /* none could be made at start: nothing leads to the arena's file */
 	d9_u32 tid_offset;            /* where glibc keeps a thread's id in its descriptor; 0 = not known */
+	bool forks_left_out;          /* D9_FOLLOW: a forked child records nothing */
 	bool forked;                  /* this process or one it was forked from has called fork */
 	/* this process's own words for the file and the folder: another member can write the header's */
 	char arena_path[96], dir[1024];

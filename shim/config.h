@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 enum d9_enabled { D9_ENABLED_OFF, D9_ENABLED_ON, D9_ENABLED_STANDBY };
+enum d9_follow { D9_FOLLOW_ALL, D9_FOLLOW_FORK, D9_FOLLOW_EXEC, D9_FOLLOW_NONE };
 enum d9_stacks { D9_STACKS_AUTO, D9_STACKS_FP, D9_STACKS_SLICE, D9_STACKS_OFF };
 
 struct d9_config {

@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "lease.h"
 #include "modules.h"
+#include "preload.h"
 #include "record.h"
 #include "stack.h"
 #include "switch.h"
@@ -54,6 +55,18 @@ static void copy_hooks(const struct d9_hook_info *hooks, d9_u32 n)
 /* For daemon() too, whose fork is libc's own. */
 static void before_fork(void) { d9_store_relaxed(&d9_shim.forked, true); }
 
+/* What becomes of this program's children. */
+static void follow(enum d9_follow f, const struct d9_shim_real *real, const void *stack, char *const *envp)
+{
+	d9_shim.forks_left_out = f == D9_FOLLOW_EXEC || f == D9_FOLLOW_NONE;
+	if (d9_shim.forks_left_out)
+		d9_shim_unseen("forked children", " are not recorded: D9_FOLLOW");
+	if (f == D9_FOLLOW_ALL || f == D9_FOLLOW_EXEC)
+		return;
+	d9_shim_unseen("executed programs", " are not recorded: D9_FOLLOW");
+	d9_preload_leave(envp, real->library, stack);
+}
+
 void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struct d9_shim_real *real, int argc,
 		   char **argv, char *const *envp)
 {
@@ -74,6 +87,7 @@ void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struc
 	d9_stack_start();
 	d9_find_tid();
 	(void)d9_enter_thread(); /* the main thread, and the process entry, while everything is still allowed */
+	follow((enum d9_follow)c.follow, real, argv, envp);
 }
 
 int d9_shim_free(void) { return d9_shim.v.h && !d9_shim.priv->nosys; }

@@ -1,6 +1,6 @@
 /*
- * The few libc functions the recorder itself needs: interpose/ hands over the real ones at start, so that nothing in
- * shim/ reaches a hook.  Any may be NULL (an old libc without libpthread loaded).
+ * The few libc functions the recorder itself needs, and what it must know of its surroundings: interpose/ hands over the real
+ * ones at start, so that nothing in shim/ reaches a hook.  Any function may be NULL (an old libc without libpthread loaded).
  */
 #ifndef D9_SHIM_REAL_H
 #define D9_SHIM_REAL_H
@@ -17,6 +17,7 @@ struct d9_shim_real {
 	/* not libc's malloc: its locks may be held by a thread that sleeps or waits for a signal of another, and to make a thread
 	 * is to allocate */
 	bool foreign_malloc;
+	const char *library; /* the name that the loader has for us */
 };
 
 #endif
