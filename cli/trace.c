@@ -81,7 +81,8 @@ static d9_u64 moment(const struct d9_trace *t, const struct d9_time *x, d9_u64 u
 	case D9_TIME_BEFORE_END:
 		return t->t_end > x->ns ? t->t_end - x->ns : 0;
 	case D9_TIME_REAL:
-		return x->ns > t->start_real ? t->t_begin + (x->ns - t->start_real) : t->t_begin;
+		return x->ns > t->start_real && t->families.n ? d9_clock_real_to_mono(&t->families.v[0].clock, x->ns)
+							      : t->t_begin;
 	default:
 		return unset;
 	}

@@ -73,3 +73,22 @@ d9_u64 d9_clock_mono_to_real(const struct d9_clock_map *m, d9_u64 mono_ns)
 		best = &m->v[i];
 	return best->real + mono_ns - best->mono;
 }
+
+d9_u64 d9_clock_real_to_mono(const struct d9_clock_map *m, d9_u64 real_ns)
+{
+	if (!m->n)
+		return 0;
+	const struct d9_clock_point *first = &m->v[0];
+	if (real_ns <= first->real)
+		return first->mono > first->real - real_ns ? first->mono - (first->real - real_ns) : 0;
+	for (size_t i = 0; i + 1 < m->n; i++) {
+		const struct d9_clock_point *p = &m->v[i], *next = p + 1;
+		d9_u64 shown = p->real + (next->mono - p->mono); /* just before the next reading */
+		if (real_ns >= p->real && real_ns < shown)
+			return p->mono + (real_ns - p->real);
+		if (real_ns >= shown && real_ns < next->real)
+			return next->mono;
+	}
+	const struct d9_clock_point *last = &m->v[m->n - 1];
+	return real_ns > last->real ? last->mono + (real_ns - last->real) : last->mono;
+}

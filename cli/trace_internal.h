@@ -11,6 +11,11 @@ void d9_clock_finish(struct d9_clock_map *m);
 /* cursor: the caller's, kept between calls for moments that go up; 0 at first. */
 d9_u64 d9_clock_to_mono(const struct d9_clock_map *m, d9_u64 tsc, size_t *cursor);
 d9_u64 d9_clock_mono_to_real(const struct d9_clock_map *m, d9_u64 mono_ns);
+/*
+ * The first moment at which that time was shown, or over which the clock was set forward past it.  Where the clock was set,
+ * some times come twice and others never.  0 without a clock.
+ */
+d9_u64 d9_clock_real_to_mono(const struct d9_clock_map *m, d9_u64 real_ns);
 
 /* ---- trace_find.c ---- */
 struct d9_folder {

@@ -16,10 +16,18 @@
 #define RETRY_FIRST_MS 500u
 #define RETRY_MAX_MS 15000u
 
+static bool has_name(int fd)
+{
+	struct stat st;
+	return d9_sys2(SYS_fstat, fd, (long)&st) || st.st_nlink;
+}
+
 static int write_all(void *ctx, const void *bytes, size_t n)
 {
 	struct d9_drain *d = ctx;
 	const char *p = bytes;
+	if (d->named && !has_name(d->fd))
+		return -ENOENT; /* somebody removed the file: what else goes there is seen by nobody */
 	while (n) {
 		long r = d9_sys3(SYS_write, d->fd, (long)p, (long)n);
 		if (r == -EINTR)
@@ -112,6 +120,7 @@ static int open_file(struct d9_drain *d)
 			return (int)fd;
 		}
 		d->fd = (int)fd;
+		d->named = has_name(d->fd); /* there are file systems that do not count names */
 		return 0;
 	}
 }

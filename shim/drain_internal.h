@@ -18,8 +18,8 @@ struct d9_drain {
 	struct d9_drain_options o;
 	struct d9_segw *w;
 	/* the open segment */
-	int fd; /* -1: none */
-	bool open;
+	int fd;           /* -1: none */
+	bool open, named; /* named: its file had a name when it was made */
 	d9_u32 sequence;
 	d9_u64 opened_mono;
 	char file[16];

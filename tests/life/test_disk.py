@@ -4,12 +4,13 @@ import contextlib
 import glob
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import D9, LIMIT, Skip, check, equal, main, need_command, need_root, parametrise, test
+from harness import D9, LIMIT, Skip, check, equal, main, need_command, need_root, parametrise, test, wait_until
 
 READS = """import os, select, sys
 if sys.argv[1:]: os.setgid(int(sys.argv[1])), os.setuid(int(sys.argv[1]))
@@ -104,6 +105,25 @@ def a_full_disk(box, how):
 
 
 @test
+def a_disk_that_becomes_read_only(box):
+    with small_disk(box, 64):
+        def remount(how):
+            return subprocess.run(["mount", "-o", "remount,bind," + how, box.dir], capture_output=True, timeout=LIMIT).returncode == 0
+        reader = Reader(box, "bare")
+        reader.read(1000)
+        time.sleep(1.2)
+        reader.read(1000)
+        wait_until(lambda: remount("ro"), "no moment without an open file")  # the segments are closed each second
+        reader.read(20000)
+        reader.until("failed", 10)
+        equal(reader.status()["last_error"]["code"], "dir", "the error")
+        check(remount("rw"), "cannot be made writable again")
+        reader.until("on", 40)
+        reader.read(1000)
+        reader.finish()
+
+
+@test
 def a_permission_that_is_taken_away(box):
     """Of one that became another user: root may write everywhere."""
     need_root()
@@ -122,8 +142,8 @@ def a_permission_that_is_taken_away(box):
     reader.finish()
 
 
-@test
-def a_folder_that_is_removed(box):
+@parametrise(["moved", "deleted"])
+def a_folder_that_is_removed(box, how):
     reader = Reader(box, "bare")
     reader.read(1000)
     time.sleep(1.5)
@@ -131,14 +151,18 @@ def a_folder_that_is_removed(box):
     before = [f for f in box.folders() if "reader" in f][0]
     box.d9("ctl", str(reader.p.pid), "flush")
     moved = box.path + "/moved"
-    os.rename(before, moved)
+    if how == "moved":
+        os.rename(before, moved)
+    else:
+        shutil.rmtree(before)
+        reader.total = 0  # what was written is gone
     reader.read(1000)
     time.sleep(2.5)
     reader.read(1000)
     r = box.finish(reader.p)
     equal((r.rc, r.err), (0, ""), "the program")
     n = 0
-    for folder in [moved] + [f for f in box.folders() if "reader" in f]:
+    for folder in ([moved] if how == "moved" else []) + [f for f in box.folders() if "reader" in f]:
         r = box.d9("dump", "--json", folder)
         n += sum(e["event"] == "span" and e["hook"] == "read" and 1001 <= e["result"] <= 1007 for e in map(json.loads, r.out.splitlines()))
     equal(n, reader.total, "reads that are recorded, where the folder went and where it was")

@@ -1,5 +1,6 @@
 /* The model's rules and the findings, on recordings with chosen times. */
 #include "support.h"
+#include "cli/trace_internal.h"
 #include "trace_builder.h"
 
 #include "cli/fail_if.h"
@@ -1424,6 +1425,34 @@ START_TEST(histogram)
 }
 END_TEST
 
+/* The clock on the wall is set forward by 100 s at 2 s, and back by 50 s at 4 s; times of the recording go on as they were. */
+START_TEST(a_clock_that_is_set)
+{
+	const d9_u64 s = 1000000000;
+	struct d9_clock_map m = {.hz = 1e9};
+	size_t cursor = 0;
+	d9_clock_add(&m, 1 * s, 1 * s, 1001 * s);
+	d9_clock_add(&m, 2 * s, 2 * s, 1102 * s);
+	d9_clock_add(&m, 3 * s, 3 * s, 1103 * s);
+	d9_clock_add(&m, 4 * s, 4 * s, 1054 * s);
+	d9_clock_finish(&m);
+	for (d9_u64 t = 0; t < 6 * s; t += s / 4)
+		ck_assert_uint_eq(d9_clock_to_mono(&m, t, &cursor), t);
+	ck_assert_uint_eq(d9_clock_mono_to_real(&m, 3 * s / 2), 1001 * s + s / 2);
+	ck_assert_uint_eq(d9_clock_mono_to_real(&m, 5 * s / 2), 1102 * s + s / 2);
+	ck_assert_uint_eq(d9_clock_mono_to_real(&m, 5 * s), 1055 * s);
+	const struct {
+		d9_u64 real, mono;
+	} shown[] = {{1000 * s + s / 2, s / 2},     {1001 * s, s},
+		     {1001 * s + s / 2, 3 * s / 2}, {1050 * s, 2 * s},
+		     {1102 * s + s / 2, 5 * s / 2}, {1103 * s + s / 2, 7 * s / 2},
+		     {1200 * s, 150 * s},           {0, 0}};
+	for (size_t i = 0; i < sizeof(shown) / sizeof(*shown); i++)
+		ck_assert_uint_eq(d9_clock_real_to_mono(&m, shown[i].real), shown[i].mono);
+	free(m.v);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const with_trace[] = {r1_home_is_the_most_frequent_event_wait,
@@ -1498,7 +1527,7 @@ int main(void)
 					   session_is_a_family_tree,
 					   from_and_to,
 					   one_file_and_foreign_files};
-	const TTest *const plain[] = {fail_if_grammar, histogram, custom_events};
+	const TTest *const plain[] = {fail_if_grammar, histogram, custom_events, a_clock_that_is_set};
 	Suite *s = suite_create("model");
 	TCase *a = tcase_create("trace"), *b = tcase_create("plain");
 	tcase_add_checked_fixture(a, setup, teardown);
