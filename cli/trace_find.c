@@ -17,7 +17,7 @@
 struct proc_key {
 	d9_i32 pid, ppid;
 	d9_u64 start;
-	bool root;
+	bool root, execs; /* execs: it said that it would run another program */
 };
 struct candidate {
 	struct d9_folder folder;
@@ -91,6 +91,11 @@ static int see_proc(void *ctx, const struct d9_segr_event *ev)
 		const struct d9_ev_clock *e = (const void *)ev->rec;
 		d9_clock_add(&c->clock, e->tsc, e->mono, e->real);
 	}
+	if (ev->id == D9_EV_exec) {
+		const struct d9_ev_exec *e = (const void *)ev->rec;
+		for (size_t i = 0; i < c->procs.n; i++)
+			c->procs.v[i].execs |= c->procs.v[i].pid == e->pid;
+	}
 	if (ev->id != D9_EV_proc)
 		return 0;
 	const struct d9_ev_proc *p = (const void *)ev->rec;
@@ -99,7 +104,7 @@ static int see_proc(void *ctx, const struct d9_segr_event *ev)
 	for (size_t i = 0; i < c->procs.n; i++)
 		if (c->procs.v[i].pid == p->pid && c->procs.v[i].start == p->start)
 			return 0;
-	d9_vec_push(&c->procs, (struct proc_key){p->pid, p->ppid, p->start, p->parent == D9_NO_INDEX});
+	d9_vec_push(&c->procs, (struct proc_key){p->pid, p->ppid, p->start, p->parent == D9_NO_INDEX, false});
 	return 0;
 }
 
@@ -177,7 +182,10 @@ static const struct proc_key *root_of(const struct candidate *c)
 	return c->procs.n ? &c->procs.v[0] : NULL;
 }
 
-/* An exec'd family has the pid and start time that its parent family knows; a child has its ppid. */
+/*
+ * An exec'd family has the pid and start time that its parent family knows, or its pid alone if that was over before a drainer
+ * looked and said itself that it would exec; a child has its ppid.
+ */
 static bool is_parent(const struct candidate *p, const struct candidate *c)
 {
 	const struct proc_key *r = root_of(c);
@@ -185,7 +193,7 @@ static bool is_parent(const struct candidate *p, const struct candidate *c)
 		return false;
 	for (size_t i = 0; i < p->procs.n; i++) {
 		const struct proc_key *k = &p->procs.v[i];
-		bool same = k->pid == r->pid && k->start == r->start && r->start;
+		bool same = k->pid == r->pid && (k->start && r->start ? k->start == r->start : k->execs);
 		bool child = k->pid == r->ppid && (!r->start || k->start <= r->start);
 		if ((same && p->created < c->created) || (child && k->pid > 1))
 			return true;

@@ -1127,6 +1127,26 @@ START_TEST(session_is_a_family_tree)
 }
 END_TEST
 
+/* Each became the next so soon that no drainer asked the kernel when it had started: what it said must do. */
+START_TEST(session_of_quick_execs)
+{
+	tb_thread(&B, 1, 0, 100, "svc");
+	tb_end(&B);
+	for (int i = 0; i < 3; i++) {
+		B.at += MS(5);
+		tb_family(&B, "quick");
+		tb_proc(&B, 0, D9_NO_INDEX, 200, 100, i < 2 ? 0 : 700, "/bin/quick");
+		tb_thread(&B, 1, 0, 200, "quick");
+		if (i < 2)
+			tb_exec(&B, 1, MS(1), 200, "/bin/quick");
+		tb_end(&B);
+	}
+	T = tb_read(&B);
+	ck_assert_str_eq(T->session, "svc-00000001");
+	ck_assert_uint_eq(T->families.n, 4);
+}
+END_TEST
+
 START_TEST(from_and_to)
 {
 	d9_u32 a = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
@@ -1525,6 +1545,7 @@ int main(void)
 					   dump_order,
 					   nested_spans_count_once,
 					   session_is_a_family_tree,
+					   session_of_quick_execs,
 					   from_and_to,
 					   one_file_and_foreign_files};
 	const TTest *const plain[] = {fail_if_grammar, histogram, custom_events, a_clock_that_is_set};

@@ -309,6 +309,13 @@ void tb_spawn(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t
 	PUT(b, thread, e);
 }
 
+void tb_exec(struct tb *b, d9_u32 thread, d9_u64 t, d9_i32 pid, const char *path)
+{
+	struct d9_ev_exec e = REC(exec, .t = b->at + t);
+	e.pid = pid;
+	tb_raw(b, thread, &e, sizeof(e), D9_TAIL_STRING, path, strlen(path));
+}
+
 void tb_exit(struct tb *b, d9_u32 thread, d9_u64 t, d9_u32 how, d9_i32 code)
 {
 	struct d9_ev_exit e = REC(exit, .t = b->at + t);
