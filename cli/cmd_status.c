@@ -51,13 +51,13 @@ static void from_header(const struct d9_live *l, struct state *s)
 {
 	const struct d9_arena_header *h = l->h;
 	d9_u64 now = d9_mono_ns(), beat = h->lease.heartbeat_mono;
-	int members = d9_live_members(l);
+	int able, members = d9_live_members(l, &able);
 	s->readable = true;
 	s->alive = members != 0;
 	s->pid = (int)h->creator_pid;
 	s->configured = h->configured_mask != 0;
-	s->supported = true;
-	s->active = s->alive && h->mask != 0;
+	s->supported = able != 0 || !members;
+	s->active = s->alive && able != 0 && h->mask != 0;
 	s->shared = true;
 	s->dropped = h->drops;
 	s->events = h->events_drained;
@@ -72,7 +72,7 @@ static void from_header(const struct d9_live *l, struct state *s)
 			 strerror((int)h->error_errno));
 	snprintf(s->warnings, sizeof(s->warnings), "%.*s", (int)sizeof(h->warnings) - 1, h->warnings);
 	/* A drainer that has not been heard of for long while there is something to drain is a recorder that stands still. */
-	bool stopped = s->heartbeat_age != D9_NOT_KNOWN && s->heartbeat_age > 10000000000ull;
+	bool stopped = !s->supported || (s->heartbeat_age != D9_NOT_KNOWN && s->heartbeat_age > 10000000000ull);
 	s->word = !s->alive ? "dead" : s->error_code ? "failed" : stopped ? "stopped" : h->mask ? "on" : "off";
 }
 
@@ -88,6 +88,12 @@ static int read_folder(const char *folder, struct state *s)
 	if (!r) {
 		from_header(&l, s);
 		d9_live_close(&l);
+	}
+	if (r == -EBADMSG) {
+		s->word = "failed";
+		snprintf(s->warnings, sizeof(s->warnings),
+			 "its session memory is of another version or damaged: use the d9 that came with its "
+			 "libd9shim.so");
 	}
 	return r == -EACCES || r == -EPERM ? r : 0;
 }

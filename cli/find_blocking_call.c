@@ -151,8 +151,8 @@ static void judge_driver(struct d9_model *m, d9_u32 thread, const struct d9_poll
 	const struct d9_span *s = &th->spans.v[in->span];
 	d9_u64 until = next_poller(m, th->proc, th->spans.v[before->span].fd, before->t1, p->t1),
 	       middle = s->t0 + d9_span_dur(s) / 2;
-	if (until < s->t1)
-		return;
+	if (until < s->t1 || d9_model_has_hole(m, th->proc, before->t1, until))
+		return; /* somebody polled, or may have */
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
 		if (i == thread || m->t->threads.v[i].proc != th->proc)
 			continue;

@@ -178,7 +178,7 @@ static bool judge(struct d9_model *m, struct d9_findings *out, const stretches *
 		t1 = b->t1 < t1 ? b->t1 : t1;
 		of[n++] = b;
 	}
-	if (n < 2 || t1 - t0 < STALL_MIN_NS || !loop_was_idle(m, proc, t0, t1))
+	if (n < 2 || t1 - t0 < STALL_MIN_NS || !loop_was_idle(m, proc, t0, t1) || d9_model_has_hole(m, proc, t0, t1))
 		return false;
 	d9_u32 wait = common_wait(m, of, n);
 	if (wait == D9_NO_INDEX)

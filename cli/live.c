@@ -134,17 +134,21 @@ void d9_live_close(struct d9_live *l)
 	l->fd = -1;
 }
 
-int d9_live_members(const struct d9_live *l)
+int d9_live_members(const struct d9_live *l, int *ret_able)
 {
 	struct stat st;
 	struct d9_view v;
+	*ret_able = -1;
 	if (!d9_adopt_same_pids(l->h) || fstat(l->fd, &st))
 		return -1;
 	d9_view_init(&v, l->map, l->h->n_chunks);
 	d9_u32 n = l->h->proc_next < D9_N_PROCS ? l->h->proc_next : D9_N_PROCS;
-	int alive = 0;
+	int alive = *ret_able = 0;
 	d9_u64 start;
 	for (d9_u32 i = 0; i < n; i++)
-		alive += d9_member_runs(&v.procs[i], st.st_ino, &start);
+		if (d9_member_runs(&v.procs[i], st.st_ino, &start)) {
+			alive++;
+			*ret_able += !(v.procs[i].flags & D9_PROC_NO_CLOCK);
+		}
 	return alive;
 }

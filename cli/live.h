@@ -28,7 +28,7 @@ void d9_live_close(struct d9_live *l);
 /* Tells why a process's arena was not opened: an enum d9_exit. */
 int d9_live_fail(int pid, int r);
 
-/* Members that run; -1: they cannot be told from here (another PID namespace). */
-int d9_live_members(const struct d9_live *l);
+/* Members that run, and how many of them can record; -1: they cannot be told from here (another PID namespace). */
+int d9_live_members(const struct d9_live *l, int *ret_able);
 
 #endif

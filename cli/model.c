@@ -53,9 +53,11 @@ static void sum_thread(struct d9_model *m, d9_u32 i)
 		mt->blocked = mt->wall - mt->parked;
 	d9_u64 rest = mt->wall - mt->parked - mt->blocked, delay;
 	bool read;
-	d9_u64 run = cpu_gained(th, mt, &delay, &read);
+	d9_u64 run = cpu_gained(th, mt, &delay, &read), dark = d9_hole_time(mt, mt->begin, mt->end);
 	mt->runnable = mt->unexplained = D9_NOT_KNOWN;
-	mt->busy = !read || run > rest ? rest : run;
+	if (!read) /* no more than this, and not known to be that */
+		run = rest > dark ? rest - dark : 0;
+	mt->busy = run > rest ? rest : run;
 	if (!read)
 		return;
 	rest -= mt->busy;
@@ -72,6 +74,7 @@ struct d9_model *d9_model_new(struct d9_trace *t)
 	m->t = t;
 	m->threads = d9_must_alloc(t->threads.n + 1, sizeof(*m->threads));
 	set_bounds(m);
+	d9_holes_find(m);
 	d9_objects_gather(m);
 	d9_parks_find(m);
 	d9_objects_finish(m);
@@ -92,6 +95,7 @@ void d9_model_free(struct d9_model *m)
 		d9_vec_free(&m->threads[i].parks);
 		d9_vec_free(&m->threads[i].polls);
 		d9_vec_free(&m->threads[i].queued);
+		d9_vec_free(&m->threads[i].holes);
 	}
 	for (size_t i = 0; i < m->pools.n; i++)
 		d9_vec_free(&m->pools.v[i].threads);

@@ -5,6 +5,7 @@
  *   model_objects.c  waits by object: locks, their waiters and holders; who waits for whom
  *   model_parks.c    where a thread is at home, and its parks            (rules R1 to R6)
  *   model_pools.c    roles and pools                                     (R7, worker rule)
+ *   model_holes.c    when a thread's records are not whole
  *   model_gaps.c     polls, and what a poll's time was spent on
  *   model_tasks.c    runtimes and tasks that a program told of; time in their queues
  *   model.c          the order of these, and the sums per thread
@@ -26,7 +27,7 @@ struct d9_poll {
 	d9_u64 t0, t1;
 	d9_u32 first, n;
 	d9_u32 rt;  /* index + 1 into the thread's rt spans if the runtime reported it */
-	bool ended; /* false: still going on when the recording ended */
+	bool ended; /* false: its end was not seen: the recording ended, or was not whole there */
 };
 /* A task that was runnable from t0 on and polled at t1 by this thread. */
 struct d9_queued {
@@ -46,6 +47,12 @@ struct d9_split {
 	d9_u64 runnable, unexplained;
 };
 
+/* From t0 to t1 (D9_NOT_KNOWN: to the end) the recorder was off or lost records. */
+struct d9_hole {
+	d9_u64 t0, t1;
+};
+typedef D9_VEC(struct d9_hole) d9_holes;
+
 struct d9_model_thread {
 	enum d9_role role;
 	d9_u32 home;    /* site where it parks most often, D9_NO_INDEX = none */
@@ -56,6 +63,7 @@ struct d9_model_thread {
 	D9_VEC(struct d9_park) parks;
 	D9_VEC(struct d9_poll) polls;
 	D9_VEC(struct d9_queued) queued; /* by t0 */
+	d9_holes holes;                  /* by time, apart from each other */
 	d9_u64 null_polls;               /* woken with nothing to do (R6) */
 	d9_u64 begin, end;               /* of what was asked for */
 	d9_u64 wall, busy, parked, blocked;
@@ -153,6 +161,13 @@ struct d9_split d9_model_split(const struct d9_model *m, d9_u32 thread, const st
 /* Time runnable without a CPU between the measurements around t0..t1, and how far apart they are. False: not measured. */
 bool d9_model_run_delay(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1, d9_u64 *ret_delay,
 			d9_u64 *ret_window);
+/* The first time between t0 and t1 in which the thread's records are not whole, or NULL; how much of that time there is. */
+const struct d9_hole *d9_hole_in(const struct d9_model_thread *mt, d9_u64 t0, d9_u64 t1);
+d9_u64 d9_hole_time(const struct d9_model_thread *mt, d9_u64 t0, d9_u64 t1);
+/* Is there such a time in any thread of the process? */
+bool d9_model_has_hole(const struct d9_model *m, d9_u32 proc, d9_u64 t0, d9_u64 t1);
+/* How long the recorder was off while the process lived. */
+d9_u64 d9_model_off(const struct d9_model *m, const struct d9_trace_proc *p);
 /* First span of the thread that ends after t. */
 d9_u32 d9_model_first_span(const struct d9_model *m, d9_u32 thread, d9_u64 t);
 /* The first call at or after index `from` that overlaps a stretch that ends at t1; D9_NO_INDEX = no more. */

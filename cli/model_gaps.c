@@ -24,27 +24,60 @@ d9_u32 d9_model_first_span(const struct d9_model *m, d9_u32 thread, d9_u64 t)
 
 /* ---- polls --------------------------------------------------------------------------------------- */
 
+/* The spans that ended within the poll.  *span: where they are looked for from; moves on. */
+static void take_spans(const struct d9_trace_thread *th, struct d9_poll *p, d9_u32 *span)
+{
+	while (*span < th->spans.n && th->spans.v[*span].t1 < p->t0)
+		++*span;
+	p->first = *span;
+	while (*span < th->spans.n && th->spans.v[*span].t1 <= p->t1)
+		++*span;
+	p->n = *span - p->first;
+}
+
+static void add_poll(struct d9_model *m, d9_u32 thread, const struct d9_poll *p)
+{
+	struct d9_model_thread *mt = &m->threads[thread];
+	if (p->t1 <= p->t0)
+		return;
+	if (p->ended && mt->role == D9_ROLE_POOL && p->t1 - p->t0 < D9_NULL_POLL_NS)
+		mt->null_polls++;
+	else
+		d9_vec_push(&mt->polls, *p);
+}
+
+/*
+ * The thread was in no park that is known of from the end of `after` to t1.  Where something in between was not seen it may have
+ * parked, and since its last call before that, and until its first call after: what is left are parts of polls.
+ */
+static void add_parts(struct d9_model *m, d9_u32 thread, const struct d9_park *after, d9_u64 t1, bool ended)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	struct d9_poll p = {.t0 = after->t1, .t1 = t1, .ended = ended};
+	d9_u32 span = after->span + 1;
+	bool whole = true;
+	for (const struct d9_hole *u; p.t0 < t1 && (u = d9_hole_in(&m->threads[thread], p.t0, t1)); p.t0 = u->t1) {
+		struct d9_poll part = {.t0 = p.t0, .t1 = u->t0 > p.t0 ? u->t0 : p.t0};
+		take_spans(th, &part, &span);
+		part.t0 = part.n && !whole ? th->spans.v[part.first].t0 : part.t0;
+		part.t1 = part.n ? th->spans.v[part.first + part.n - 1].t1 : part.t0;
+		add_poll(m, thread, &part);
+		whole = false;
+	}
+	take_spans(th, &p, &span);
+	if (!whole)
+		p.t0 = p.n ? th->spans.v[p.first].t0 : p.t1;
+	add_poll(m, thread, &p);
+}
+
 static void polls_between_parks(struct d9_model *m, d9_u32 thread)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
-	struct d9_model_thread *mt = &m->threads[thread];
-	for (size_t i = 0; i + 1 < mt->parks.n; i++) {
-		const struct d9_park *a = &mt->parks.v[i], *b = a + 1;
-		if (b->t0 <= a->t1)
-			continue;
-		if (mt->role == D9_ROLE_POOL && b->t0 - a->t1 < D9_NULL_POLL_NS) {
-			mt->null_polls++;
-			continue;
-		}
-		d9_vec_push(&mt->polls, (struct d9_poll){a->t1, b->t0, a->span + 1,
-							 b->span > a->span ? b->span - a->span - 1 : 0, 0, true});
-	}
-	if (mt->parks.n && th->pending.unfinished && !d9_model_pending_parks(m, thread)) {
-		const struct d9_park *a = &mt->parks.v[mt->parks.n - 1];
-		if (th->pending.t > a->t1)
-			d9_vec_push(&mt->polls, (struct d9_poll){a->t1, th->pending.t, a->span + 1,
-								 (d9_u32)th->spans.n - a->span - 1, 0, false});
-	}
+	const struct d9_model_thread *mt = &m->threads[thread];
+	for (size_t i = 0; i + 1 < mt->parks.n; i++)
+		add_parts(m, thread, &mt->parks.v[i], mt->parks.v[i + 1].t0, true);
+	if (mt->parks.n && th->pending.unfinished && !d9_model_pending_parks(m, thread))
+		add_parts(m, thread, &mt->parks.v[mt->parks.n - 1], th->pending.t, false);
 }
 
 static void reported_polls(struct d9_model *m, d9_u32 thread)

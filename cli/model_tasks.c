@@ -73,8 +73,9 @@ typedef D9_VEC(struct loss) losses;
 static void add_losses(const struct d9_model *m, d9_u32 thread, losses *all)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
-	for (size_t i = 0; i < th->gaps.n; i++)
-		d9_vec_push(all, (struct loss){th->gaps.v[i].since, th->gaps.v[i].t, th->proc});
+	const struct d9_model_thread *mt = &m->threads[thread];
+	for (size_t i = 0; i < mt->holes.n; i++)
+		d9_vec_push(all, (struct loss){mt->holes.v[i].t0, mt->holes.v[i].t1, th->proc});
 }
 
 /* Was nothing of the process lost meanwhile?  Else a poll or a wake in between may be missing. */

@@ -84,6 +84,7 @@ static void add_unseen(struct d9_report *r, const char *what, const char *detail
 	d9_vec_push(&r->unseen, u);
 }
 
+#define OFF_WORTH_NS 1000000u /* between a process's birth and the word of the recorder that it is on lies less */
 /* What the recorder itself said that it could not see, and what no part of this recording measured. */
 static void gather_unseen(struct d9_report *r)
 {
@@ -93,6 +94,15 @@ static void gather_unseen(struct d9_report *r)
 			add_unseen(r, "warning", t->infos.v[i] + 8);
 		if (!strncmp(t->infos.v[i], "unseen=", 7))
 			add_unseen(r, "calls", t->infos.v[i] + 7);
+	}
+	for (d9_u32 i = 0; i < t->procs.n; i++) {
+		d9_u64 off = t->procs.v[i].shown ? d9_model_off(r->m, &t->procs.v[i]) : 0;
+		char text[120], dur[32];
+		if (off < OFF_WORTH_NS)
+			continue;
+		snprintf(text, sizeof(text), "pid %d: recording was off for %s; nothing is said of that time",
+			 t->procs.v[i].pid, d9_format_duration(off, dur));
+		add_unseen(r, "off", text);
 	}
 	bool cpu = false, delay = false;
 	for (size_t i = 0; i < t->threads.n; i++)

@@ -217,6 +217,7 @@ static void free_family(struct d9_trace_family *f)
 	for (size_t i = 0; i < f->memories.n; i++)
 		free(f->memories.v[i]);
 	d9_vec_free(&f->types);
+	d9_vec_free(&f->switches);
 	d9_vec_free(&f->readers);
 	d9_vec_free(&f->memories);
 	d9_map_free(&f->hooks);

@@ -141,12 +141,19 @@ struct d9_clock_map {
 	double hz; /* 0 = not told */
 };
 
+/* Recording was turned on or off. */
+struct d9_switched {
+	d9_u64 t;
+	bool on;
+};
+
 struct d9_trace_family {
 	char *folder; /* its name, without the path */
 	d9_u64 id[2];
 	struct d9_clock_map clock;
 	struct d9_map hooks, sites; /* ids of the family -> indices */
 	D9_VEC(struct d9_trace_type) types;
+	D9_VEC(struct d9_switched) switches; /* by time */
 	D9_VEC(struct d9_segr *) readers;
 	D9_VEC(void *) memories;
 	d9_u32 first_seq, last_seq;

@@ -10,6 +10,22 @@ struct convert {
 
 static d9_u64 ns(struct convert *c, d9_u64 raw_t) { return raw_t ? d9_clock_to_mono(c->map, raw_t, &c->cursor) : 0; }
 
+static int by_moment(const void *a, const void *b)
+{
+	const struct d9_switched *x = a, *y = b;
+	return x->t < y->t ? -1 : x->t > y->t;
+}
+
+static void convert_family(struct d9_trace_family *f)
+{
+	struct convert c = {&f->clock, 0};
+	d9_clock_finish(&f->clock);
+	for (size_t i = 0; i < f->switches.n; i++)
+		f->switches.v[i].t = ns(&c, f->switches.v[i].t);
+	if (f->switches.n)
+		qsort(f->switches.v, f->switches.n, sizeof(*f->switches.v), by_moment);
+}
+
 static void convert_thread(struct d9_trace *t, struct d9_trace_thread *th)
 {
 	struct convert c = {&t->families.v[th->family].clock, 0};
@@ -204,7 +220,7 @@ static void convert_proc(struct d9_trace *t, struct d9_trace_proc *p)
 void d9_trace_finish(struct d9_trace *t)
 {
 	for (size_t i = 0; i < t->families.n; i++)
-		d9_clock_finish(&t->families.v[i].clock);
+		convert_family(&t->families.v[i]);
 	for (size_t i = 0; i < t->threads.n; i++) {
 		convert_thread(t, &t->threads.v[i]);
 		order_thread(&t->threads.v[i]);

@@ -423,6 +423,11 @@ static void take_other(struct d9_loader *l, struct d9_trace_thread *th, const st
 	case D9_EV_poll:
 		take_rt(th, ev);
 		break;
+	case D9_EV_control:
+		d9_vec_push(
+			&l->t->families.v[l->family].switches,
+			(struct d9_switched){raw(ev->clock, rec->t), ((const struct d9_ev_control *)rec)->mask != 0});
+		break;
 	}
 	keep(l, th, ev);
 }

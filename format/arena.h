@@ -160,6 +160,7 @@ _Static_assert(sizeof(struct d9_hook_entry) == 48, "hook entry");
 
 enum d9_proc_state { D9_PROC_FREE, D9_PROC_LIVE, D9_PROC_EXIT, D9_PROC_UEXIT, D9_PROC_EXEC, D9_PROC_GONE };
 #define D9_PROC_SECCOMP 1u
+#define D9_PROC_NO_CLOCK 2u /* forbade itself the clock: it records no more */
 
 struct d9_proc {
 	d9_u32 state; /* enum d9_proc_state; released last */

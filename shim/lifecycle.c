@@ -261,6 +261,7 @@ void d9_shim_before_no_clock(void)
 		return; /* the last: a vfork child in its parent's memory */
 	d9_store_release(&d9_shim.mask, &off);
 	if (p) {
+		p->flags |= D9_PROC_NO_CLOCK;
 		d9_shim_unseen("a process", " forbade itself the time stamp counter (PR_SET_TSC, strict seccomp): its "
 					    "recording ended there");
 		if (!pr->nosys)

@@ -195,6 +195,23 @@ def status_and_ctl(box):
 
 
 @harness.test
+def status_of_what_cannot_be_read(box):
+    p = running(box)
+    with open(os.readlink(os.path.join(box.folders()[0], "arena")), "r+b") as f:
+        magic = f.read(8)
+        f.seek(0)
+        f.write(b"another ")
+        f.flush()
+        s = status(box)
+        equal((s["state"], s["supported"], s["active"], s["pid"], s["events"]), ("failed", False, False, None, None), "of another version")
+        check("another version" in s["warnings"][0], "warnings %s" % s["warnings"])
+        check("another version" in box.d9("status", str(p.pid), rc=3).err, "not told of the process")
+        f.seek(0)
+        f.write(magic)
+    equal((status(box)["state"], status(box)["supported"]), ("on", True), "as it was")
+
+
+@harness.test
 def metrics(box):
     p = running(box)
     wait_until(lambda: status(box)["events"] and status(box)["heartbeat_age_ns"], "nothing is written")

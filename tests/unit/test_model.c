@@ -288,6 +288,95 @@ START_TEST(times_add_up)
 }
 END_TEST
 
+/* ---- what was not seen ------------------------------------------------------------------------------- */
+
+static d9_u64 longest_poll(d9_u32 th)
+{
+	d9_u64 longest = 0;
+	for (size_t i = 0; i < M->threads[th].polls.n; i++) {
+		const struct d9_poll *p = &M->threads[th].polls.v[i];
+		longest = p->t1 - p->t0 > longest ? p->t1 - p->t0 : longest;
+	}
+	return longest;
+}
+
+/* A loop, then a second of which nothing was recorded, then the loop again. */
+static void with_a_hole(bool lost)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
+	d9_u64 from = loop(1, home, 0, 20, 5) + MS(4), to = from + MS(1000);
+	tb_cpu(&B, 1, from - MS(5), MS(20), 0);
+	if (lost) {
+		tb_gap(&B, 1, from, to, 99);
+	} else {
+		tb_control(&B, 0, 7);
+		tb_control(&B, from, 0);
+		tb_control(&B, to, 7);
+	}
+	(void)loop(1, home, to + MS(5), 20, 5);
+	tb_cpu(&B, 1, to + MS(205), MS(800), 0);
+	analyse();
+}
+
+static void nothing_is_said_of_the_hole(void)
+{
+	const struct d9_model_thread *mt = &M->threads[thread(100)];
+	nothing();
+	ck_assert_int_eq(mt->role, D9_ROLE_WORKER);
+	ck_assert_uint_eq(mt->polls.n, 38);
+	ck_assert_uint_eq(longest_poll(thread(100)), MS(1));
+	ck_assert_uint_eq(mt->parked, MS(40 * 9));
+	ck_assert_uint_eq(d9_hole_time(mt, mt->begin, mt->end), MS(1000));
+}
+
+START_TEST(off_for_a_second)
+{
+	with_a_hole(false);
+	nothing_is_said_of_the_hole();
+	ck_assert_uint_eq(d9_model_off(M, &T->procs.v[0]), MS(1000));
+}
+END_TEST
+
+START_TEST(lost_for_a_second)
+{
+	with_a_hole(true);
+	nothing_is_said_of_the_hole();
+	ck_assert_uint_eq(d9_model_off(M, &T->procs.v[0]), 0);
+}
+END_TEST
+
+/* Off from the start, on for a while, off to the end. */
+START_TEST(on_for_a_while)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
+	tb_control(&B, 0, 0);
+	tb_control(&B, MS(500), 7);
+	d9_u64 t = loop(1, home, MS(510), 20, 5);
+	tb_control(&B, t, 0);
+	tb_exit(&B, 1, t + MS(300), 1, 0);
+	analyse();
+	nothing();
+	ck_assert_uint_eq(d9_model_off(M, &T->procs.v[0]), MS(500) + MS(300));
+	ck_assert_uint_eq(M->threads[thread(100)].polls.n, 19);
+	ck_assert(M->threads[thread(100)].busy <= MS(30));
+}
+END_TEST
+
+/* A call that was seen is told of whatever was lost around it; how long the poll was is not known. */
+START_TEST(a_slow_call_before_a_hole)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), nap = tb_site(&B, "nanosleep", 0x2000, 500, NULL);
+	d9_u64 t = loop(1, home, 0, 20, 5);
+	tb_span(&B, 1, nap, (struct tb_span){.t0 = t, .t1 = t + MS(300)});
+	tb_gap(&B, 1, t + MS(310), t + MS(800), 9);
+	(void)loop(1, home, t + MS(900), 20, 5);
+	analyse();
+	only("blocking-call");
+	ck_assert_uint_eq(measured(need("blocking-call"), "blocked_ns"), MS(300));
+	ck_assert_uint_eq(measured(need("blocking-call"), "poll_ns"), MS(301));
+}
+END_TEST
+
 /* ---- findings -------------------------------------------------------------------------------------- */
 
 /* One poll of dur in a healthy loop; the CPU clock ran for on_cpu of it, and the thread waited delay for a CPU. */
@@ -1546,6 +1635,10 @@ int main(void)
 					   nested_spans_count_once,
 					   session_is_a_family_tree,
 					   session_of_quick_execs,
+					   off_for_a_second,
+					   lost_for_a_second,
+					   on_for_a_while,
+					   a_slow_call_before_a_hole,
 					   from_and_to,
 					   one_file_and_foreign_files};
 	const TTest *const plain[] = {fail_if_grammar, histogram, custom_events, a_clock_that_is_set};

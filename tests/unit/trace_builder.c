@@ -309,6 +309,13 @@ void tb_spawn(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t
 	PUT(b, thread, e);
 }
 
+void tb_control(struct tb *b, d9_u64 t, d9_u64 mask)
+{
+	struct d9_ev_control e = REC(control, .t = b->at + t);
+	e.mask = mask;
+	PUT(b, D9_THREAD_NONE, e);
+}
+
 void tb_exec(struct tb *b, d9_u32 thread, d9_u64 t, d9_i32 pid, const char *path)
 {
 	struct d9_ev_exec e = REC(exec, .t = b->at + t);
