@@ -75,15 +75,8 @@ static d9_u32 main_call(const struct d9_model *m, d9_u32 thread, const struct d9
 /* The park of the thread that covers the moment, or NULL. */
 static const struct d9_park *park_at(const struct d9_model_thread *mt, d9_u64 t)
 {
-	size_t lo = 0, hi = mt->parks.n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (mt->parks.v[mid].t1 > t)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo < mt->parks.n && mt->parks.v[lo].t0 <= t ? &mt->parks.v[lo] : NULL;
+	size_t i = D9_FIRST_AFTER(mt->parks.v, mt->parks.n, t1, t);
+	return i < mt->parks.n && mt->parks.v[i].t0 <= t ? &mt->parks.v[i] : NULL;
 }
 
 static bool is_event_park(const struct d9_model *m, const struct d9_park *p)

@@ -53,7 +53,7 @@ static void sum_thread(struct d9_model *m, d9_u32 i)
 		mt->blocked = mt->wall - mt->parked;
 	d9_u64 rest = mt->wall - mt->parked - mt->blocked, delay;
 	bool read;
-	d9_u64 run = cpu_gained(th, mt, &delay, &read), dark = d9_hole_time(mt, mt->begin, mt->end);
+	d9_u64 run = cpu_gained(th, mt, &delay, &read), dark = d9_hole_time(&mt->holes, mt->begin, mt->end);
 	mt->runnable = mt->unexplained = D9_NOT_KNOWN;
 	if (!read) /* no more than this, and not known to be that */
 		run = rest > dark ? rest - dark : 0;
@@ -95,12 +95,12 @@ void d9_model_free(struct d9_model *m)
 		d9_vec_free(&m->threads[i].parks);
 		d9_vec_free(&m->threads[i].polls);
 		d9_vec_free(&m->threads[i].queued);
-		d9_vec_free(&m->threads[i].holes);
 	}
 	for (size_t i = 0; i < m->pools.n; i++)
 		d9_vec_free(&m->pools.v[i].threads);
 	for (size_t i = 0; m->chains && i < m->t->sites.n; i++)
 		free(m->chains[i].frames);
+	d9_holes_free(m);
 	d9_objects_free(m);
 	d9_vec_free(&m->pools);
 	d9_vec_free(&m->runtimes);

@@ -119,6 +119,7 @@ struct d9_model {
 	D9_VEC(struct d9_pool) pools;
 	D9_VEC(struct d9_lock) locks;
 	D9_VEC(struct d9_runtime) runtimes;
+	d9_holes *holes;          /* by process: where any of its threads has one */
 	struct d9_map lock_map;   /* d9_object_key -> locks */
 	struct d9_map wanted_map; /* proc and tid of owners of what others wait for at the end */
 	struct d9_map tid_map;    /* proc and tid -> thread, where only one thread ever had it */
@@ -161,10 +162,10 @@ struct d9_split d9_model_split(const struct d9_model *m, d9_u32 thread, const st
 /* Time runnable without a CPU between the measurements around t0..t1, and how far apart they are. False: not measured. */
 bool d9_model_run_delay(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1, d9_u64 *ret_delay,
 			d9_u64 *ret_window);
-/* The first time between t0 and t1 in which the thread's records are not whole, or NULL; how much of that time there is. */
-const struct d9_hole *d9_hole_in(const struct d9_model_thread *mt, d9_u64 t0, d9_u64 t1);
-d9_u64 d9_hole_time(const struct d9_model_thread *mt, d9_u64 t0, d9_u64 t1);
-/* Is there such a time in any thread of the process? */
+/* The first of the holes that reaches into t0..t1, or NULL; how much of that time lies in holes. */
+const struct d9_hole *d9_hole_in(const d9_holes *h, d9_u64 t0, d9_u64 t1);
+d9_u64 d9_hole_time(const d9_holes *h, d9_u64 t0, d9_u64 t1);
+/* Has any thread of the process one there? */
 bool d9_model_has_hole(const struct d9_model *m, d9_u32 proc, d9_u64 t0, d9_u64 t1);
 /* How long the recorder was off while the process lived. */
 d9_u64 d9_model_off(const struct d9_model *m, const struct d9_trace_proc *p);

@@ -10,64 +10,56 @@
 
 d9_u32 d9_model_first_span(const struct d9_model *m, d9_u32 thread, d9_u64 t)
 {
-	const struct d9_trace_thread *th = &m->t->threads.v[thread];
-	size_t lo = 0, hi = th->spans.n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (th->spans.v[mid].t1 > t)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return (d9_u32)lo;
+	return (d9_u32)D9_FIRST_AFTER(m->t->threads.v[thread].spans.v, m->t->threads.v[thread].spans.n, t1, t);
 }
 
 /* ---- polls --------------------------------------------------------------------------------------- */
 
-/* The spans that ended within the poll.  *span: where they are looked for from; moves on. */
-static void take_spans(const struct d9_trace_thread *th, struct d9_poll *p, d9_u32 *span)
-{
-	while (*span < th->spans.n && th->spans.v[*span].t1 < p->t0)
-		++*span;
-	p->first = *span;
-	while (*span < th->spans.n && th->spans.v[*span].t1 <= p->t1)
-		++*span;
-	p->n = *span - p->first;
-}
+/* What is known of a poll: its beginning, its end, or the calls alone in it.  Neither is known beside a hole. */
+struct known {
+	bool begin, end;
+};
 
-static void add_poll(struct d9_model *m, d9_u32 thread, const struct d9_poll *p)
+/* Takes the spans that ended within p.  *span: where they are looked for from; moves on. */
+static void add_poll(struct d9_model *m, d9_u32 thread, struct d9_poll p, struct known known, d9_u32 *span)
 {
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
 	struct d9_model_thread *mt = &m->threads[thread];
-	if (p->t1 <= p->t0)
+	while (*span < th->spans.n && th->spans.v[*span].t1 < p.t0)
+		++*span;
+	p.first = *span;
+	while (*span < th->spans.n && th->spans.v[*span].t1 <= p.t1)
+		++*span;
+	p.n = *span - p.first;
+	if (!p.n && !(known.begin && known.end))
 		return;
-	if (p->ended && mt->role == D9_ROLE_POOL && p->t1 - p->t0 < D9_NULL_POLL_NS)
+	p.t0 = known.begin ? p.t0 : th->spans.v[p.first].t0;
+	p.t1 = known.end ? p.t1 : th->spans.v[*span - 1].t1;
+	if (p.t1 <= p.t0)
+		return;
+	if (p.ended && mt->role == D9_ROLE_POOL && p.t1 - p.t0 < D9_NULL_POLL_NS)
 		mt->null_polls++;
 	else
-		d9_vec_push(&mt->polls, *p);
+		d9_vec_push(&mt->polls, p);
 }
 
 /*
- * The thread was in no park that is known of from the end of `after` to t1.  Where something in between was not seen it may have
- * parked, and since its last call before that, and until its first call after: what is left are parts of polls.
+ * The thread was in no park that is known of from the end of `after` to t1.  In a hole in between it may have parked, and since its
+ * last call before it, and until its first call after it: what is left are parts of polls.
  */
-static void add_parts(struct d9_model *m, d9_u32 thread, const struct d9_park *after, d9_u64 t1, bool ended)
+static void add_polls(struct d9_model *m, d9_u32 thread, const struct d9_park *after, d9_u64 t1, bool ended)
 {
-	const struct d9_trace_thread *th = &m->t->threads.v[thread];
-	struct d9_poll p = {.t0 = after->t1, .t1 = t1, .ended = ended};
+	d9_u64 t0 = after->t1;
 	d9_u32 span = after->span + 1;
-	bool whole = true;
-	for (const struct d9_hole *u; p.t0 < t1 && (u = d9_hole_in(&m->threads[thread], p.t0, t1)); p.t0 = u->t1) {
-		struct d9_poll part = {.t0 = p.t0, .t1 = u->t0 > p.t0 ? u->t0 : p.t0};
-		take_spans(th, &part, &span);
-		part.t0 = part.n && !whole ? th->spans.v[part.first].t0 : part.t0;
-		part.t1 = part.n ? th->spans.v[part.first + part.n - 1].t1 : part.t0;
-		add_poll(m, thread, &part);
-		whole = false;
+	bool begin = true;
+	while (t0 < t1) {
+		const struct d9_hole *h = d9_hole_in(&m->threads[thread].holes, t0, t1);
+		struct d9_poll p = {.t0 = t0, .t1 = h ? h->t0 : t1, .ended = ended && !h};
+		if (p.t1 > p.t0)
+			add_poll(m, thread, p, (struct known){begin, !h}, &span);
+		t0 = h ? h->t1 : t1;
+		begin = false;
 	}
-	take_spans(th, &p, &span);
-	if (!whole)
-		p.t0 = p.n ? th->spans.v[p.first].t0 : p.t1;
-	add_poll(m, thread, &p);
 }
 
 static void polls_between_parks(struct d9_model *m, d9_u32 thread)
@@ -75,9 +67,9 @@ static void polls_between_parks(struct d9_model *m, d9_u32 thread)
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
 	const struct d9_model_thread *mt = &m->threads[thread];
 	for (size_t i = 0; i + 1 < mt->parks.n; i++)
-		add_parts(m, thread, &mt->parks.v[i], mt->parks.v[i + 1].t0, true);
+		add_polls(m, thread, &mt->parks.v[i], mt->parks.v[i + 1].t0, true);
 	if (mt->parks.n && th->pending.unfinished && !d9_model_pending_parks(m, thread))
-		add_parts(m, thread, &mt->parks.v[mt->parks.n - 1], th->pending.t, false);
+		add_polls(m, thread, &mt->parks.v[mt->parks.n - 1], th->pending.t, false);
 }
 
 static void reported_polls(struct d9_model *m, d9_u32 thread)
@@ -118,32 +110,17 @@ void d9_polls_find(struct d9_model *m)
 /* Time outside of parks in a..b: as much as the CPU clock can have gained. */
 static d9_u64 outside_parks(const struct d9_model_thread *mt, d9_u64 a, d9_u64 b)
 {
-	size_t lo = 0, hi = mt->parks.n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (mt->parks.v[mid].t1 > a)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
+	size_t i = D9_FIRST_AFTER(mt->parks.v, mt->parks.n, t1, a);
 	d9_u64 parked = 0;
-	for (unsigned steps = 0; lo < mt->parks.n && mt->parks.v[lo].t0 < b && steps < 4096; lo++, steps++)
-		parked += d9_overlap(mt->parks.v[lo].t0, mt->parks.v[lo].t1, a, b);
+	for (unsigned steps = 0; i < mt->parks.n && mt->parks.v[i].t0 < b && steps < 4096; i++, steps++)
+		parked += d9_overlap(mt->parks.v[i].t0, mt->parks.v[i].t1, a, b);
 	return b > a + parked ? b - a - parked : 0;
 }
 
 /* Index of the last reading at or before t; -1 if there is none. */
 static long reading_before(const struct d9_trace_thread *th, d9_u64 t)
 {
-	size_t lo = 0, hi = th->cpu.n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (th->cpu.v[mid].t > t)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return (long)lo - 1;
+	return (long)D9_FIRST_AFTER(th->cpu.v, th->cpu.n, t, t) - 1;
 }
 
 struct bound {

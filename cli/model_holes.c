@@ -29,78 +29,74 @@ static void add_switches(const struct d9_trace_family *f, d9_holes *ret)
 		d9_vec_push(ret, (struct d9_hole){off, D9_NOT_KNOWN});
 }
 
-static void merge(struct d9_model_thread *mt)
+static void merge(d9_holes *h)
 {
 	size_t n = 0;
-	if (mt->holes.n)
-		qsort(mt->holes.v, mt->holes.n, sizeof(*mt->holes.v), by_begin);
-	for (size_t i = 0; i < mt->holes.n; i++) {
-		struct d9_hole u = mt->holes.v[i];
-		if (n && u.t0 <= mt->holes.v[n - 1].t1) {
-			if (u.t1 > mt->holes.v[n - 1].t1)
-				mt->holes.v[n - 1].t1 = u.t1;
+	if (h->n)
+		qsort(h->v, h->n, sizeof(*h->v), by_begin);
+	for (size_t i = 0; i < h->n; i++) {
+		struct d9_hole u = h->v[i];
+		if (n && u.t0 <= h->v[n - 1].t1) {
+			if (u.t1 > h->v[n - 1].t1)
+				h->v[n - 1].t1 = u.t1;
 		} else if (u.t1 > u.t0) {
-			mt->holes.v[n++] = u;
+			h->v[n++] = u;
 		}
 	}
-	mt->holes.n = n;
+	h->n = n;
 }
 
 void d9_holes_find(struct d9_model *m)
 {
+	m->holes = d9_must_alloc(m->t->procs.n + 1, sizeof(*m->holes));
 	for (size_t i = 0; i < m->t->threads.n; i++) {
 		const struct d9_trace_thread *th = &m->t->threads.v[i];
-		struct d9_model_thread *mt = &m->threads[i];
-		add_switches(&m->t->families.v[th->family], &mt->holes);
+		d9_holes *h = &m->threads[i].holes;
+		add_switches(&m->t->families.v[th->family], h);
 		for (size_t k = 0; k < th->gaps.n; k++)
-			d9_vec_push(&mt->holes, (struct d9_hole){th->gaps.v[k].since, th->gaps.v[k].t});
-		merge(mt);
+			d9_vec_push(h, (struct d9_hole){th->gaps.v[k].since, th->gaps.v[k].t});
+		merge(h);
+		for (size_t k = 0; k < h->n && th->proc != D9_NO_INDEX; k++)
+			d9_vec_push(&m->holes[th->proc], h->v[k]);
 	}
+	for (size_t i = 0; i < m->t->procs.n; i++)
+		merge(&m->holes[i]);
 }
 
-/* The first that ends after t. */
-static size_t first_after(const struct d9_model_thread *mt, d9_u64 t)
+void d9_holes_free(struct d9_model *m)
 {
-	size_t lo = 0, hi = mt->holes.n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (mt->holes.v[mid].t1 > t)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo;
+	for (size_t i = 0; i < m->t->threads.n; i++)
+		d9_vec_free(&m->threads[i].holes);
+	for (size_t i = 0; m->holes && i < m->t->procs.n; i++)
+		d9_vec_free(&m->holes[i]);
+	free(m->holes);
 }
 
-const struct d9_hole *d9_hole_in(const struct d9_model_thread *mt, d9_u64 t0, d9_u64 t1)
+const struct d9_hole *d9_hole_in(const d9_holes *h, d9_u64 t0, d9_u64 t1)
 {
-	size_t i = first_after(mt, t0);
-	return i < mt->holes.n && mt->holes.v[i].t0 < t1 ? &mt->holes.v[i] : NULL;
+	size_t i = D9_FIRST_AFTER(h->v, h->n, t1, t0);
+	return i < h->n && h->v[i].t0 < t1 ? &h->v[i] : NULL;
 }
 
-d9_u64 d9_hole_time(const struct d9_model_thread *mt, d9_u64 t0, d9_u64 t1)
+d9_u64 d9_hole_time(const d9_holes *h, d9_u64 t0, d9_u64 t1)
 {
 	d9_u64 sum = 0;
-	for (size_t i = first_after(mt, t0); i < mt->holes.n && mt->holes.v[i].t0 < t1; i++)
-		sum += d9_overlap(mt->holes.v[i].t0, mt->holes.v[i].t1, t0, t1);
+	for (size_t i = D9_FIRST_AFTER(h->v, h->n, t1, t0); i < h->n && h->v[i].t0 < t1; i++)
+		sum += d9_overlap(h->v[i].t0, h->v[i].t1, t0, t1);
 	return sum;
 }
 
 bool d9_model_has_hole(const struct d9_model *m, d9_u32 proc, d9_u64 t0, d9_u64 t1)
 {
-	bool found = false;
-	for (size_t i = 0; i < m->t->threads.n && !found; i++)
-		found = m->t->threads.v[i].proc == proc && d9_hole_in(&m->threads[i], t0, t1);
-	return found;
+	return proc != D9_NO_INDEX && d9_hole_in(&m->holes[proc], t0, t1);
 }
 
 d9_u64 d9_model_off(const struct d9_model *m, const struct d9_trace_proc *p)
 {
 	d9_holes off = {0};
-	d9_u64 sum = 0, end = p->end_how && p->end_t < m->t->to ? p->end_t : m->t->to;
+	d9_u64 end = p->end_how && p->end_t < m->t->to ? p->end_t : m->t->to;
 	add_switches(&m->t->families.v[p->family], &off);
-	for (size_t i = 0; i < off.n; i++)
-		sum += d9_overlap(off.v[i].t0, off.v[i].t1, p->born > m->t->from ? p->born : m->t->from, end);
+	d9_u64 sum = d9_hole_time(&off, p->born > m->t->from ? p->born : m->t->from, end);
 	d9_vec_free(&off);
 	return sum;
 }

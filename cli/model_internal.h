@@ -23,8 +23,9 @@ void d9_parks_find(struct d9_model *m);     /* homes and parks */
 void d9_objects_finish(struct d9_model *m); /* takes the parks out, finds holders */
 void d9_pools_find(struct d9_model *m);     /* roles, pools, worker numbers */
 void d9_holes_find(struct d9_model *m);     /* when records are not whole */
-void d9_polls_find(struct d9_model *m);     /* what lies between parks */
-void d9_tasks_find(struct d9_model *m);     /* runtimes, time in their queues */
+void d9_holes_free(struct d9_model *m);
+void d9_polls_find(struct d9_model *m); /* what lies between parks */
+void d9_tasks_find(struct d9_model *m); /* runtimes, time in their queues */
 void d9_objects_free(struct d9_model *m);
 
 #endif

@@ -64,36 +64,13 @@ static bool same_task(const struct moment *a, const struct moment *b)
 	return a->proc == b->proc && a->module == b->module && a->task == b->task;
 }
 
-struct loss {
-	d9_u64 t0, t1;
-	d9_u32 proc;
-};
-typedef D9_VEC(struct loss) losses;
-
-static void add_losses(const struct d9_model *m, d9_u32 thread, losses *all)
-{
-	const struct d9_trace_thread *th = &m->t->threads.v[thread];
-	const struct d9_model_thread *mt = &m->threads[thread];
-	for (size_t i = 0; i < mt->holes.n; i++)
-		d9_vec_push(all, (struct loss){mt->holes.v[i].t0, mt->holes.v[i].t1, th->proc});
-}
-
-/* Was nothing of the process lost meanwhile?  Else a poll or a wake in between may be missing. */
-static bool is_whole(const losses *lost, d9_u32 proc, d9_u64 t0, d9_u64 t1)
-{
-	for (size_t i = 0; i < lost->n; i++)
-		if (lost->v[i].proc == proc && lost->v[i].t0 <= t1 && lost->v[i].t1 >= t0)
-			return false;
-	return true;
-}
-
 static int by_begin(const void *a, const void *b)
 {
 	const struct d9_queued *x = a, *y = b;
 	return x->t0 != y->t0 ? (x->t0 < y->t0 ? -1 : 1) : x->t1 < y->t1 ? -1 : x->t1 > y->t1;
 }
 
-static void find_queued(struct d9_model *m, const moments *all, const losses *lost)
+static void find_queued(struct d9_model *m, const moments *all)
 {
 	d9_u64 since = 0, polled = 0; /* runnable since, 0 = not; end of the last poll */
 	for (size_t i = 0; i < all->n; i++) {
@@ -105,7 +82,8 @@ static void find_queued(struct d9_model *m, const moments *all, const losses *lo
 				since = x->t > polled ? x->t : polled;
 			continue;
 		}
-		if (since && since <= x->t && is_whole(lost, x->proc, since, x->t))
+		/* Of what was lost meanwhile, or in those very moments, a poll or a wake in between may be missing. */
+		if (since && since <= x->t && !d9_model_has_hole(m, x->proc, since - 1, x->t + 1))
 			d9_vec_push(&m->threads[x->thread].queued, (struct d9_queued){since, x->t, x->rt});
 		since = 0;
 		polled = x->t1;
@@ -199,39 +177,30 @@ static int by_id(const void *a, const void *b)
 void d9_tasks_find(struct d9_model *m)
 {
 	moments all = {0};
-	losses lost = {0};
 	saying said = {0};
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
 		add_polls(m, i, &all);
 		add_wakes(m, i, &all);
-		add_losses(m, i, &lost);
 		add_spans(m, i, &said);
 		add_events(m, i, &said);
 	}
 	if (all.n)
 		qsort(all.v, all.n, sizeof(*all.v), by_task);
-	find_queued(m, &all, &lost);
+	find_queued(m, &all);
 	count_ids(m, &said);
 	if (m->runtimes.n)
 		qsort(m->runtimes.v, m->runtimes.n, sizeof(*m->runtimes.v), by_id);
 	d9_vec_free(&all);
-	d9_vec_free(&lost);
 	d9_vec_free(&said);
 }
 
 d9_u64 d9_model_task(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
-	size_t lo = 0, hi = th->rt.n;
-	while (lo < hi) { /* the first that ends at t1 or later: the innermost of those around it ends first */
-		size_t mid = lo + (hi - lo) / 2;
-		if (th->rt.v[mid].t1 < t1)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	for (unsigned steps = 0; lo < th->rt.n && steps < 64; lo++, steps++)
-		if (!th->rt.v[lo].park && th->rt.v[lo].t0 <= t0)
-			return th->rt.v[lo].task;
+	/* The first that ends at t1 or later: the innermost of those around it ends first. */
+	size_t i = t1 ? D9_FIRST_AFTER(th->rt.v, th->rt.n, t1, t1 - 1) : 0;
+	for (unsigned steps = 0; i < th->rt.n && steps < 64; i++, steps++)
+		if (!th->rt.v[i].park && th->rt.v[i].t0 <= t0)
+			return th->rt.v[i].task;
 	return 0;
 }

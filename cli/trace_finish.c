@@ -71,20 +71,6 @@ static int span_order(const void *a, const void *b)
 	return x->t1 != y->t1 ? (x->t1 < y->t1 ? -1 : 1) : x->t0 > y->t0 ? -1 : x->t0 < y->t0;
 }
 
-/* The first of v[0..n) that ends after t. */
-static size_t first_after(const struct d9_span *v, size_t n, d9_u64 t)
-{
-	size_t lo = 0, hi = n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (v[mid].t1 > t)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo;
-}
-
 /*
  * Spans come in the order of their chunks, and two chunks that were full when the drainer came may have been written
  * the wrong way round: a few stretches, each in order, have to go back a little.  One after the other they are put
@@ -98,7 +84,7 @@ static void order_spans(struct d9_trace_thread *th)
 		end = i + 1;
 		if (v[i].t1 >= v[i - 1].t1)
 			continue;
-		size_t to = first_after(v, i, v[i].t1);
+		size_t to = D9_FIRST_AFTER(v, i, t1, v[i].t1);
 		while (end < n && v[end].t1 >= v[end - 1].t1 && v[end].t1 <= v[to].t1)
 			end++;
 		moves += end - to;

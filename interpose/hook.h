@@ -61,16 +61,13 @@ static inline d9_i32 d9_thrd_result(int r)
 }
 
 /* At the entry of a wait in which no thread has a lock that a new thread needs: is it time to see whether somebody drains? */
-#define D9_IDLE_POINT()                                                             \
-	do {                                                                        \
-		if (__builtin_expect(d9_c.site && d9_c.t0 > d9_shim.writer_due, 0)) \
-			d9_writer_consider();                                       \
-	} while (0)
+#define D9_IDLE_POINT() D9_IDLE_POINT_IF(true)
 /* ... of a wait that an allocator makes too, unless that is libc's own, which makes none through a hook. */
-#define D9_PAUSE_POINT()                          \
-	do {                                      \
-		if (!d9_shim_libc.foreign_malloc) \
-			D9_IDLE_POINT();          \
+#define D9_PAUSE_POINT() D9_IDLE_POINT_IF(!d9_shim_libc.foreign_malloc)
+#define D9_IDLE_POINT_IF(safe)                                                                \
+	do {                                                                                  \
+		if (__builtin_expect(d9_c.site && d9_c.t0 > d9_shim.writer_due, 0) && (safe)) \
+			d9_writer_consider();                                                 \
 	} while (0)
 
 /* Does this prctl change what the calling thread, and no other, may do? */

@@ -53,19 +53,19 @@ D9_WRAP_FD(ssize_t, copy_file_range, (int from, off64_t *from_at, int fd, off64_
 	}
 WRAP_NEW_FD(dup, (int fd), (fd), fd)
 
-/* What has that number is closed, as by close(); a number over itself stays what it is. */
-#define WRAP_DUP_OVER(name, params, args)         \
+/* A call that closes fd, if `closes`: what the number gets next is no eventfd of ours. */
+#define WRAP_CLOSE(name, params, args, closes)    \
 	D9_EXPORT int name params                 \
 	{                                         \
 		D9_BEGIN(name, 0, fd);            \
-		if (fd != from)                   \
+		if (closes)                       \
 			d9_eventfd_closes(fd);    \
 		int d9_r = d9_real.name args;     \
 		D9_END(name, D9_RESULT(d9_r), 0); \
 		return d9_r;                      \
 	}
-WRAP_DUP_OVER(dup2, (int from, int fd), (from, fd))
-WRAP_DUP_OVER(dup3, (int from, int fd, int flags), (from, fd, flags))
+WRAP_CLOSE(dup2, (int from, int fd), (from, fd), fd != from) /* a number over itself stays what it is */
+WRAP_CLOSE(dup3, (int from, int fd, int flags), (from, fd, flags), fd != from)
 
 WRAP_NEW_FD(socket, (int domain, int type, int protocol), (domain, type, protocol), -1)
 
@@ -203,12 +203,5 @@ WRAP_NEW_FD(__openat64_2, (int at, const char *path, int flags), (at, path, flag
 WRAP_NEW_FD(creat, (const char *path, mode_t mode), (path, mode), -1)
 WRAP_NEW_FD(creat64, (const char *path, mode_t mode), (path, mode), -1)
 
-/* Called once, whatever it answers: after EINTR too the number is free.  What it gets next is no eventfd of ours. */
-D9_EXPORT int close(int fd)
-{
-	D9_BEGIN(close, 0, fd);
-	d9_eventfd_closes(fd);
-	int r = d9_real.close(fd);
-	D9_END(close, D9_RESULT(r), 0);
-	return r;
-}
+/* Called once, whatever it answers: after EINTR too the number is free. */
+WRAP_CLOSE(close, (int fd), (fd), true)

@@ -326,7 +326,7 @@ static void nothing_is_said_of_the_hole(void)
 	ck_assert_uint_eq(mt->polls.n, 38);
 	ck_assert_uint_eq(longest_poll(thread(100)), MS(1));
 	ck_assert_uint_eq(mt->parked, MS(40 * 9));
-	ck_assert_uint_eq(d9_hole_time(mt, mt->begin, mt->end), MS(1000));
+	ck_assert_uint_eq(d9_hole_time(&mt->holes, mt->begin, mt->end), MS(1000));
 }
 
 START_TEST(off_for_a_second)
