@@ -217,6 +217,24 @@ static d9_u32 owner_of(const pthread_mutex_t *m) { return (d9_u32)d9_load_relaxe
  */
 static inline bool tried(pthread_mutex_t *m, int *ret) { return (*ret = d9_real.pthread_mutex_trylock(m)) != EBUSY; }
 
+/*
+ * glibc's trylock of a robust mutex that cannot be recovered says so and keeps its lock word: the next lock would wait for ever
+ * where it should say the same.  So a robust one is not tried: its words say whether lock would wait, for its holder lives, or is
+ * this thread and the mutex not recursive.
+ */
+#define ROBUST_KIND 0x10
+#define OWNER_DIED 0x40000000u
+#define TID_BITS 0x3fffffffu
+static inline bool is_robust(const pthread_mutex_t *m) { return d9_load_relaxed(&m->__data.__kind) & ROBUST_KIND; }
+static bool robust_waits(const pthread_mutex_t *m)
+{
+	d9_u32 word = (d9_u32)d9_load_relaxed(&m->__data.__lock), tid = word & TID_BITS;
+	const struct d9_cell *me = d9_me;
+	bool relocks = (d9_load_relaxed(&m->__data.__kind) & 3) == PTHREAD_MUTEX_RECURSIVE && me && me->slot &&
+		       tid == (d9_u32)me->slot->tid;
+	return tid && !(word & OWNER_DIED) && !relocks;
+}
+
 /* What glibc looks at before anything else must be looked at by it: these are the clocks that it takes. */
 static inline bool good_clock(clockid_t id) { return id == CLOCK_REALTIME || id == CLOCK_MONOTONIC; }
 static inline bool good_time(const struct timespec *t)
@@ -233,16 +251,16 @@ static inline bool good_time(const struct timespec *t)
 	D9_END(name, result(d9_r), (d9_u64)(lock)); \
 	return d9_r
 
-#define MUTEX_LOCK(name, params, args, good)                            \
-	int name params;                                                \
-	D9_EXPORT int name params                                       \
-	{                                                               \
-		int d9_first;                                           \
-		if (!(d9_load_relaxed(d9_shim.mask) & D9_BIT(name)))    \
-			return d9_real.name args;                       \
-		if (__builtin_expect((good) && tried(m, &d9_first), 1)) \
-			return d9_first;                                \
-		LOCK_WAIT(name, args, m, owner_of(m), D9_RETURNED);     \
+#define MUTEX_LOCK(name, params, args, good)                                                               \
+	int name params;                                                                                   \
+	D9_EXPORT int name params                                                                          \
+	{                                                                                                  \
+		int d9_first;                                                                              \
+		if (!(d9_load_relaxed(d9_shim.mask) & D9_BIT(name)) || (is_robust(m) && !robust_waits(m))) \
+			return d9_real.name args;                                                          \
+		if (__builtin_expect((good) && !is_robust(m) && tried(m, &d9_first), 1))                   \
+			return d9_first;                                                                   \
+		LOCK_WAIT(name, args, m, owner_of(m), D9_RETURNED);                                        \
 	}
 MUTEX_LOCK(pthread_mutex_timedlock, (pthread_mutex_t *restrict m, const struct timespec *restrict t), (m, t),
 	   good_time(t))
@@ -264,6 +282,8 @@ __asm__(".text\n"
 	"	movq d9_shim(%rip), %rax\n" /* mask */
 	"	testb $0x20, (%rax)\n"      /* MUTEX_BIT */
 	"	je 1f\n"
+	"	testb $0x10, 16(%rdi)\n" /* ROBUST_KIND */
+	"	jne d9_mutex_lock_robust\n"
 	"	pushq %rdi\n"
 	"	.cfi_adjust_cfa_offset 8\n"
 	"	callq *d9_real_mutex_trylock(%rip)\n"
@@ -293,11 +313,19 @@ __asm__(".text\n"
 	"	jmpq *d9_real_mutex_unlock(%rip)\n"
 	"	.cfi_endproc\n"
 	"	.size pthread_mutex_unlock, .-pthread_mutex_unlock\n");
+_Static_assert(ROBUST_KIND == 0x10 && offsetof(pthread_mutex_t, __data.__kind) == 16, "the kind of a mutex");
 _Static_assert(MUTEX_BIT == D9_BIT(pthread_mutex_lock) && EBUSY == 16 && D9_WAITED_BIT(1) == 0x9e3779b1u >> 26,
 	       "the numbers in the stubs");
-int d9_mutex_lock_waits(pthread_mutex_t *m), d9_mutex_unlock_looks(pthread_mutex_t *m);
+int d9_mutex_lock_robust(pthread_mutex_t *m), d9_mutex_lock_waits(pthread_mutex_t *m),
+	d9_mutex_unlock_looks(pthread_mutex_t *m);
 __attribute__((used)) int d9_mutex_lock_waits(pthread_mutex_t *m)
 {
+	LOCK_WAIT(pthread_mutex_lock, (m), m, owner_of(m), D9_RETURNED);
+}
+__attribute__((used)) int d9_mutex_lock_robust(pthread_mutex_t *m)
+{
+	if (!robust_waits(m))
+		return d9_real.pthread_mutex_lock(m);
 	LOCK_WAIT(pthread_mutex_lock, (m), m, owner_of(m), D9_RETURNED);
 }
 __attribute__((used)) int d9_mutex_unlock_looks(pthread_mutex_t *m)

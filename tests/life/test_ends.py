@@ -61,15 +61,12 @@ def people_are_told(box, words):
 @test
 def a_child_that_execs_after_d9_run_has_ended(box):
     go = os.path.join(box.path, "go")
-    box.d9_run(["sh", "-c", "(while [ ! -e %s ]; do sleep 0.02; done; exec sleep 60) </dev/null >/dev/null 2>&1 & echo $!" % go], rc=0)
+    r = box.d9_run(["sh", "-c", "(while [ ! -e %s ]; do sleep 0.02; done; exec sleep 60) </dev/null >/dev/null 2>&1 & echo $!" % go], rc=0)
     with open(go, "w"):
         pass
-
-    def asleep():
-        return [pid for (name, pid), end in processes(box).items() if name == "sleep" and end == "running"]
-    pid = wait_until(asleep, "the program that it became does not run")[0]
-    found = processes(box)
-    equal([end for (name, p), end in found.items() if p == pid and name != "sleep"], ["exec"], "end of the shell that it was")
+    pid = int(r.out)
+    wait_until(lambda: processes(box).get(("sleep", pid)) == "running", "the program that it became does not run")
+    equal({n: end for (n, p), end in processes(box).items() if p == pid}, {"dash": "exec", "sleep": "running"}, "what it was and is")
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: ("sleep", pid) in processes(box) and processes(box)[("sleep", pid)] != "running", "a process that was killed runs on")
     equal(processes(box)[("sleep", pid)], "unknown", "end of the killed one")

@@ -83,18 +83,39 @@ static void *die_holding(void *arg)
 	return NULL;
 }
 
-static void robust(void)
+/* A thread ends with the mutex.  Who locks it next gets it at once: not recorded, and the answer is the caller's. */
+static void owner_dies(void)
 {
 	pthread_t t;
-	init(PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ROBUST, PTHREAD_PRIO_NONE);
-	contended();
 	before();
 	MUST(!pthread_create(&t, NULL, die_holding, &m));
 	after();
 	expect("pthread_create", 0, "%s", "");
 	MUST(!pthread_join(t, NULL));
-	MUST(pthread_mutex_lock(&m) == EOWNERDEAD); /* got at once: not recorded, and the answer is the caller's */
+}
+
+static void robust(int type, int protocol)
+{
+	struct timespec t = in_ms(CLOCK_REALTIME, 1000);
+	init(type, PTHREAD_MUTEX_ROBUST, protocol);
+	contended();
+	owner_dies();
+	MUST(pthread_mutex_lock(&m) == EOWNERDEAD);
 	MUST(!pthread_mutex_consistent(&m) && !pthread_mutex_unlock(&m));
+	owner_dies();
+	MUST(pthread_mutex_timedlock(&m, &t) == EOWNERDEAD);
+	MUST(!pthread_mutex_consistent(&m) && !pthread_mutex_unlock(&m));
+	uncontended();
+	if (type == PTHREAD_MUTEX_RECURSIVE)
+		MUST(!pthread_mutex_lock(&m) && !pthread_mutex_lock(&m) && !pthread_mutex_unlock(&m) &&
+		     !pthread_mutex_unlock(&m));
+	owner_dies();
+	MUST(pthread_mutex_lock(&m) == EOWNERDEAD &&
+	     !pthread_mutex_unlock(&m)); /* not made consistent: lost for good */
+	for (int i = 0; i < 3; i++) {
+		MUST(pthread_mutex_lock(&m) == ENOTRECOVERABLE && pthread_mutex_timedlock(&m, &t) == ENOTRECOVERABLE);
+		MUST(pthread_mutex_clocklock(&m, CLOCK_REALTIME, &t) == ENOTRECOVERABLE);
+	}
 }
 
 int main(void)
@@ -111,7 +132,9 @@ int main(void)
 	uncontended();
 	recursive();
 	errorcheck();
-	robust();
+	robust(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE);
+	robust(PTHREAD_MUTEX_RECURSIVE, PTHREAD_PRIO_NONE);
+	robust(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT);
 	partner_end();
 	return 0;
 }
