@@ -52,6 +52,19 @@ static int flush(struct d9_live *l)
 	return d9_fail(D9_EXIT_DATA, "the recorder did not flush within 5 s; `d9 status` says why");
 }
 
+/* Only so many switches are remembered until a drainer writes them; one that is overwritten would leave a lie about what was on. */
+static int turn(struct d9_live *l, bool on)
+{
+	int code = D9_EXIT_OK;
+	/* Two orders at once: one after the other.  The lease is another kind of lock. */
+	(void)flock(l->fd, LOCK_EX);
+	if (d9_load_acquire(&l->h->switches_next) - d9_load_acquire(&l->h->switches_told) >= D9_N_SWITCHES)
+		code = flush(l);
+	if (!code)
+		d9_switch(l->h, on ? l->h->configured_mask : 0);
+	return code;
+}
+
 int d9_cmd_ctl(const struct d9_cmd *self, int argc, char **argv)
 {
 	const char *op[2] = {NULL, NULL};
@@ -72,16 +85,7 @@ int d9_cmd_ctl(const struct d9_cmd *self, int argc, char **argv)
 	r = d9_live_open_pid((int)pid, 1, &l);
 	if (r)
 		return d9_live_fail((int)pid, r);
-	int code = D9_EXIT_OK;
-	if (on || off) {
-		(void)flock(l.fd,
-			    LOCK_EX); /* two orders at once: one after the other; the lease is another kind of lock */
-		d9_switch(l.h, on ? l.h->configured_mask : 0);
-		d9_add_relaxed(&l.h->drain_wake, 1); /* the ring of switches is short */
-		(void)syscall(SYS_futex, &l.h->drain_wake, FUTEX_WAKE, 64, NULL, NULL, 0);
-	} else {
-		code = flush(&l);
-	}
+	int code = on || off ? turn(&l, on) : flush(&l);
 	d9_live_close(&l);
 	return code;
 }

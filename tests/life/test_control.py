@@ -108,6 +108,18 @@ def on_and_off_a_hundred_times(box):
 
 
 @test
+def orders_that_nobody_drains(box):
+    """More of them than the session memory remembers, to a program in which no drain thread is made."""
+    p = box.start(["sleep", "60"])
+    wait_until(box.begun, "the program was never recorded")
+    for n in range(SWITCHES):
+        box.d9("ctl", str(p.pid), "on" if n % 2 else "off")
+    box.end(p)
+    told = [e["mask"] != 0 for e in sorted((e for e in box.events() if e["event"] == "control"), key=lambda e: e["t_ns"])]
+    equal(told, [n % 2 == 0 for n in range(SWITCHES + 1)], "what the recording says of the orders")
+
+
+@test
 def a_flush_puts_everything_on_disk(box):
     p, shared = start(box, "1")
     progress(shared)
