@@ -179,14 +179,6 @@ static bool has_symtab(Elf *elf)
 
 /* ---- bytes ---------------------------------------------------------------------------------------------- */
 
-static unsigned count_bytes(const char *raw, size_t n, const char *what, size_t n_what)
-{
-	unsigned found = 0;
-	for (const char *p = raw, *end = raw + n; (p = memmem(p, (size_t)(end - p), what, n_what)); p += n_what)
-		found++;
-	return found;
-}
-
 /* "/tokio-1.38.0/": the path of the crate's source stands in its panic messages, also in stripped programs. */
 static void find_tokio(const char *raw, size_t n, struct d9_elf_facts *f)
 {
@@ -219,16 +211,11 @@ static bool find_rustc(const char *raw, size_t n)
 
 static void scan_bytes(const struct d9_object *o, struct d9_elf_facts *f)
 {
-	static const char uring[] = "\xb8\xaa\x01\x00\x00\x0f\x05"; /* mov $426,%eax; syscall */
 	size_t n;
 	const char *raw = elf_rawfile(o->elf, &n);
 	if (!raw)
 		return;
-	for (size_t i = 0; i < o->n_loads; i++) {
-		const struct d9_load *l = &o->loads[i];
-		if (l->executable && l->offset <= n && l->file_bytes <= n - l->offset)
-			f->uring_sites += count_bytes(raw + l->offset, l->file_bytes, uring, sizeof(uring) - 1);
-	}
+	f->uring_sites = d9_object_uring_sites(o);
 	f->rust = find_rustc(raw, n);
 	find_tokio(raw, n, f);
 }

@@ -374,12 +374,22 @@ static bool imports(const struct check *c, const char *name)
 static void judge_calls(struct check *c)
 {
 	unsigned sites = c->program.uring_sites;
-	for (size_t i = 0; i < c->n_libraries; i++)
-		sites += c->libraries[i].facts.uring_sites;
+	bool liburing = false;
+	for (size_t i = 0; i < c->n_libraries; i++) {
+		bool is = !strncmp(c->libraries[i].name, "liburing.so",
+				   11); /* its own are behind functions that are hooked */
+		liburing |= is;
+		sites += is ? 0 : c->libraries[i].facts.uring_sites;
+	}
 	if (sites)
 		say(c, LEVEL_UNSEEN, "io-uring", NULL,
 		    "%u place%s call io_uring_enter as an instruction and not through libc: these waits are not seen",
 		    sites, sites == 1 ? "" : "s");
+	if (liburing)
+		say(c, LEVEL_NOTE, "liburing", NULL,
+		    "it is linked with liburing: what waits in that library's functions is seen, a completion found "
+		    "without a "
+		    "call is not");
 	if (imports(c, "clone"))
 		say(c, LEVEL_NOTE, "clone", NULL,
 		    "it may make threads or processes by clone(): they are seen from their first recorded call on");

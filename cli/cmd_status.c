@@ -6,6 +6,7 @@
 
 #include "format/segment.h"
 #include "shim/clock.h"
+#include "shim/view.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -25,7 +26,7 @@ struct state {
 	d9_u64 events, dropped, bytes, segments, heartbeat_age, total_budget, started_mono;
 	d9_u32 error_code;
 	char error[260];
-	char warnings[1536];
+	char warnings[2048];
 	bool configured, supported, active, shared;
 };
 
@@ -44,6 +45,48 @@ static void disk_use(const char *folder, struct state *s)
 		s->n_segments++;
 	}
 	closedir(d);
+}
+
+/* Did a call on an io_uring come to a hook, in any process of the family? */
+static bool ring_call_seen(const struct d9_live *l)
+{
+	size_t n_hooks = D9_N_HOOKS_MAX * sizeof(struct d9_hook_entry), n_sites = D9_N_SITES * sizeof(struct d9_site);
+	struct d9_hook_entry *hooks = d9_must_alloc(D9_N_HOOKS_MAX, sizeof(*hooks));
+	struct d9_site *sites = d9_must_alloc(D9_N_SITES, sizeof(*sites));
+	bool found = false;
+	bool read = pread(l->fd, hooks, n_hooks, (off_t)D9_OFF_HOOKS) == (ssize_t)n_hooks &&
+		    pread(l->fd, sites, n_sites, (off_t)d9_off_sites(l->h->n_chunks)) == (ssize_t)n_sites;
+	for (size_t i = 0; read && i < D9_N_SITES && !found; i++) {
+		d9_u32 hook = sites[i].key & 0x7fffffffu;
+		found = sites[i].ready && hook < D9_N_HOOKS_MAX &&
+			!strncmp(hooks[hook].family, "uring", sizeof(hooks->family));
+	}
+	free(hooks);
+	free(sites);
+	return found;
+}
+
+/* Members that have an io_uring: a line beside the recorder's own warnings. */
+static void tell_rings(const struct d9_live *l, struct state *s)
+{
+	struct d9_view v;
+	d9_view_init(&v, l->map, l->h->n_chunks);
+	d9_u32 n = l->h->proc_next < D9_N_PROCS ? l->h->proc_next : D9_N_PROCS, rings = 0, first = 0;
+	for (d9_u32 i = n; i-- > 0;)
+		if (v.procs[i].uring && v.procs[i].state == D9_PROC_LIVE) {
+			first = i;
+			rings++;
+		}
+	if (!rings)
+		return;
+	char more[40] = "";
+	if (rings > 1)
+		snprintf(more, sizeof(more), " (and %u more of them)", rings - 1);
+	size_t len = strlen(s->warnings);
+	snprintf(s->warnings + len, sizeof(s->warnings) - len, "pid %d%s has an io_uring, %s\n", v.procs[first].pid,
+		 more,
+		 ring_call_seen(l) ? "calls on it are seen, a completion found without a call is not"
+				   : "no call on it came to a hook so far: a wait there is not seen");
 }
 
 /* What the header of its arena says. */
@@ -71,6 +114,7 @@ static void from_header(const struct d9_live *l, struct state *s)
 		snprintf(s->error, sizeof(s->error), "%.*s: %s", (int)sizeof(h->error_text) - 1, h->error_text,
 			 strerror((int)h->error_errno));
 	snprintf(s->warnings, sizeof(s->warnings), "%.*s", (int)sizeof(h->warnings) - 1, h->warnings);
+	tell_rings(l, s);
 	/* A drainer that has not been heard of for long while there is something to drain is a recorder that stands still. */
 	bool stopped = !s->supported || (s->heartbeat_age != D9_NOT_KNOWN && s->heartbeat_age > 10000000000ull);
 	s->word = !s->alive ? "dead" : s->error_code ? "failed" : stopped ? "stopped" : h->mask ? "on" : "off";

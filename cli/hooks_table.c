@@ -17,12 +17,14 @@ static const struct d9_hook_row rows[] = {
 #define D9_HOOK_X D9_HOOK
 #define D9_HOOK_V D9_HOOK
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version)
+#define D9_HOOK_LIB D9_HOOK
 #define D9_PRIMITIVE(family, flags, name) {#family, #name, D9_HOOK_##flags, true},
 #include "interpose/hooks.def"
 #undef D9_HOOK
 #undef D9_HOOK_X
 #undef D9_HOOK_V
 #undef D9_HOOK_OLD
+#undef D9_HOOK_LIB
 #undef D9_PRIMITIVE
 };
 

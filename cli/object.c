@@ -251,3 +251,21 @@ void d9_object_read_eh(struct d9_object *o)
 		return;
 	}
 }
+
+unsigned d9_object_uring_sites(const struct d9_object *o)
+{
+	static const char uring[] = "\xb8\xaa\x01\x00\x00\x0f\x05"; /* mov $426,%eax; syscall */
+	const size_t len = sizeof(uring) - 1;
+	size_t n;
+	unsigned found = 0;
+	const char *raw = elf_rawfile(o->elf, &n);
+	for (size_t i = 0; raw && i < o->n_loads; i++) {
+		const struct d9_load *l = &o->loads[i];
+		if (!l->executable || l->offset > n || l->file_bytes > n - l->offset)
+			continue;
+		const char *p = raw + l->offset, *end = p + l->file_bytes;
+		for (; (p = memmem(p, (size_t)(end - p), uring, len)); p += len)
+			found++;
+	}
+	return found;
+}

@@ -70,6 +70,9 @@ void d9_object_read_eh(struct d9_object *o);
 /* The file with debug information: the separate one if its build id is the same, else the file itself. */
 Elf *d9_object_debug_elf(struct d9_object *o);
 
+/* How often io_uring_enter stands in its code as an instruction. */
+unsigned d9_object_uring_sites(const struct d9_object *o);
+
 /* object_symbols.c: the function at vaddr, or NULL.  Its demangled name is in ->name. */
 const struct d9_symbol *d9_object_symbol(struct d9_object *o, d9_u64 vaddr);
 /* The variable at vaddr, or NULL. */

@@ -133,6 +133,11 @@ static void gather_unseen(struct d9_report *r)
 			 p->pid, p->exec && *p->exec ? p->exec : "another program");
 		add_unseen(r, "exec", text);
 	}
+	for (d9_u32 i = 0; i < t->procs.n; i++) {
+		char text[320];
+		if (t->procs.v[i].shown && d9_uring_told(t, i, text, sizeof(text)))
+			add_unseen(r, "io-uring", text);
+	}
 	add_unseen(r, "kernel", "no kernel helper (d9-kernel) took part: runq and offcpu are empty");
 	for (size_t i = 0; i < t->procs.n; i++)
 		if (t->procs.v[i].flags & 1)

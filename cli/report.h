@@ -12,7 +12,7 @@ struct d9_growth {
 };
 struct d9_unseen {
 	const char *what;
-	char detail[240];
+	char detail[320];
 };
 
 struct d9_report {
@@ -35,6 +35,9 @@ bool d9_is_unhooked(const struct d9_trace *t, d9_u32 proc);
 	"it loaded libd9shim.so itself, after libc: no hook is in place and none of its calls is recorded; start it " \
 	"with "                                                                                                       \
 	"`d9 run` or LD_PRELOAD"
+
+/* What is to be said of a process that has an io_uring; false: it has none. */
+bool d9_uring_told(const struct d9_trace *t, d9_u32 proc, char *ret, size_t max);
 
 void d9_report_make(struct d9_model *m, size_t top, struct d9_report *ret);
 void d9_report_free(struct d9_report *r);

@@ -16,7 +16,7 @@
 #include "events.h"
 
 #define D9_ARENA_MAGIC 0x31414e4552413944ull /* "D9ARENA1" */
-#define D9_ARENA_VERSION 2
+#define D9_ARENA_VERSION 3
 
 #define D9_CHUNK_BYTES 4096u
 #define D9_N_PROCS 4096u
@@ -146,10 +146,10 @@ _Static_assert(sizeof(struct d9_arena_header) == D9_HEADER_BYTES, "the arena's h
 
 /* Names of the hooks, by hook id, for a drainer of another version than the shim.  name "" = no such hook. */
 struct d9_hook_entry {
-	char name[32], family[12];
+	char name[48], family[12];
 	d9_u32 flags; /* D9_HOOK_* */
 };
-_Static_assert(sizeof(struct d9_hook_entry) == 48, "hook entry");
+_Static_assert(sizeof(struct d9_hook_entry) == 64, "hook entry");
 #define D9_HOOK_PARKS 1u /* an event wait: may be where a worker parks */
 #define D9_HOOK_LOCK 2u  /* waits for an object that somebody holds or signals */
 #define D9_HOOK_SLEEP 4u
@@ -159,8 +159,9 @@ _Static_assert(sizeof(struct d9_hook_entry) == 48, "hook entry");
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 enum d9_proc_state { D9_PROC_FREE, D9_PROC_LIVE, D9_PROC_EXIT, D9_PROC_UEXIT, D9_PROC_EXEC, D9_PROC_GONE };
-#define D9_PROC_SECCOMP 1u
+#define D9_PROC_SECCOMP 1u  /* flags of a process, as its `proc` event has them */
 #define D9_PROC_NO_CLOCK 2u /* forbade itself the clock: it records no more */
+#define D9_PROC_URING 4u    /* d9_proc.uring */
 
 struct d9_proc {
 	d9_u32 state; /* enum d9_proc_state; released last */
@@ -172,7 +173,9 @@ struct d9_proc {
 	d9_u32 end_said;      /* enum d9_proc_state: EXIT, UEXIT or EXEC, as the process announced it */
 	d9_u32 leader_thread; /* thread id + 1 of the thread that met this process first */
 	d9_u32 end_told;      /* a drainer has written its `exit`: another one does not */
-	d9_u64 spare[7];
+	d9_u32 uring; /* an io_uring was among what it has mapped.  Only ever set, by its drainer or at its end */
+	d9_u32 pad;
+	d9_u64 spare[6];
 };
 _Static_assert(sizeof(struct d9_proc) == 128, "process entry");
 

@@ -1,7 +1,6 @@
 /* See elf_lookup.h.  Layouts: the gABI and the GNU hash section as binutils and glibc have them. */
 #include "elf_lookup.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -43,6 +42,25 @@ int d9_image_open(ElfW(Addr) base, const ElfW(Dyn) * dyn, struct d9_image *ret)
 	return ret->symbols && ret->strings && (ret->gnu_hash || ret->hash) ? 0 : -1;
 }
 
+int d9_image_listed(const struct dl_phdr_info *info, struct d9_image *ret)
+{
+	const ElfW(Dyn) *dynamic = NULL;
+	for (int i = 0; i < info->dlpi_phnum && !dynamic; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+	return d9_image_open(info->dlpi_addr, dynamic, ret);
+}
+
+bool d9_image_holds(const struct dl_phdr_info *info, ElfW(Addr) address)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		if (p->p_type == PT_LOAD && address - (info->dlpi_addr + p->p_vaddr) < p->p_memsz)
+			return true;
+	}
+	return false;
+}
+
 static bool version_is(const struct d9_image *im, unsigned index, const char *version)
 {
 	const ElfW(Verdef) *d = im->definitions;
@@ -57,7 +75,7 @@ static bool version_is(const struct d9_image *im, unsigned index, const char *ve
 	return false;
 }
 
-static void *match(const struct d9_image *im, unsigned i, const char *name, const char *version)
+static const ElfW(Sym) * match(const struct d9_image *im, unsigned i, const char *name, const char *version)
 {
 	const ElfW(Sym) *s = &im->symbols[i];
 	unsigned type = ELF64_ST_TYPE(s->st_info);
@@ -69,10 +87,10 @@ static void *match(const struct d9_image *im, unsigned i, const char *name, cons
 		if (version ? !version_is(im, index, version) : (index & HIDDEN_VERSION) != 0)
 			return NULL;
 	}
-	return (void *)(im->base + s->st_value);
+	return s;
 }
 
-static void *find_gnu(const struct d9_image *im, const char *name, const char *version)
+static const ElfW(Sym) * find_gnu(const struct d9_image *im, const char *name, const char *version)
 {
 	const ElfW(Word) *h = im->gnu_hash, n_buckets = h[0], first = h[1], n_bloom = h[2];
 	const ElfW(Word) *buckets = h + 4 + n_bloom * (sizeof(ElfW(Addr)) / 4), *chain = buckets + n_buckets;
@@ -84,7 +102,7 @@ static void *find_gnu(const struct d9_image *im, const char *name, const char *v
 	for (ElfW(Word) i = buckets[hash % n_buckets]; i >= first; i++) {
 		ElfW(Word) c = chain[i - first];
 		if ((c | 1) == (hash | 1)) {
-			void *found = match(im, i, name, version);
+			const ElfW(Sym) *found = match(im, i, name, version);
 			if (found)
 				return found;
 		}
@@ -94,17 +112,23 @@ static void *find_gnu(const struct d9_image *im, const char *name, const char *v
 	return NULL;
 }
 
-static void *find_linear(const struct d9_image *im, const char *name, const char *version)
+static const ElfW(Sym) * find_linear(const struct d9_image *im, const char *name, const char *version)
 {
 	for (ElfW(Word) i = 1; i < im->hash[1]; i++) {
-		void *found = match(im, i, name, version);
+		const ElfW(Sym) *found = match(im, i, name, version);
 		if (found)
 			return found;
 	}
 	return NULL;
 }
 
-void *d9_image_symbol(const struct d9_image *im, const char *name, const char *version)
+const ElfW(Sym) * d9_image_entry(const struct d9_image *im, const char *name, const char *version)
 {
 	return im->gnu_hash ? find_gnu(im, name, version) : find_linear(im, name, version);
+}
+
+void *d9_image_symbol(const struct d9_image *im, const char *name, const char *version)
+{
+	const ElfW(Sym) *s = d9_image_entry(im, name, version);
+	return s ? (void *)(im->base + s->st_value) : NULL;
 }

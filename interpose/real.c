@@ -17,12 +17,14 @@
 #define D9_HOOK_V(family, flags, ret, name, params, args, version) /* noreturn is part of the type */
 #define D9_HOOK_X(family, flags, ret, name, params, args, version)
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version)
+#define D9_HOOK_LIB(family, flags, ret, name, params, args, version)
 #define D9_PRIMITIVE(family, flags, name)
 #include "hooks.def"
 #undef D9_HOOK
 #undef D9_HOOK_V
 #undef D9_HOOK_X
 #undef D9_HOOK_OLD
+#undef D9_HOOK_LIB
 #undef D9_PRIMITIVE
 
 /*
@@ -61,12 +63,14 @@ static long absent(void)
 			return (ret)absent();                            \
 		return d9_real.id args;                                  \
 	}
+#define D9_HOOK_LIB(family, flags, ret, name, params, args, version)
 #define D9_PRIMITIVE(family, flags, name)
 #include "hooks.def"
 #undef D9_HOOK
 #undef D9_HOOK_V
 #undef D9_HOOK_X
 #undef D9_HOOK_OLD
+#undef D9_HOOK_LIB
 #undef D9_PRIMITIVE
 
 struct d9_real d9_real = {
@@ -74,12 +78,14 @@ struct d9_real d9_real = {
 #define D9_HOOK_X D9_HOOK
 #define D9_HOOK_V D9_HOOK
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) .id = boot_##id,
+#define D9_HOOK_LIB(family, flags, ret, name, params, args, version)
 #define D9_PRIMITIVE(family, flags, name)
 #include "hooks.def"
 #undef D9_HOOK
 #undef D9_HOOK_V
 #undef D9_HOOK_X
 #undef D9_HOOK_OLD
+#undef D9_HOOK_LIB
 #undef D9_PRIMITIVE
 };
 void *d9_real_syscall = boot_syscall, *d9_real_mutex_lock = boot_pthread_mutex_lock,
@@ -97,15 +103,35 @@ static const struct row rows[] = {
 #define D9_HOOK_X D9_HOOK
 #define D9_HOOK_V D9_HOOK
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) {#name, version, offsetof(struct d9_real, id)},
+#define D9_HOOK_LIB(family, flags, ret, name, params, args, version)
 #define D9_PRIMITIVE(family, flags, name)
 #include "hooks.def"
 #undef D9_HOOK
 #undef D9_HOOK_V
 #undef D9_HOOK_X
 #undef D9_HOOK_OLD
+#undef D9_HOOK_LIB
 #undef D9_PRIMITIVE
 };
 #define N_ROWS (sizeof(rows) / sizeof(*rows))
+
+const struct d9_lib_row d9_lib_rows[D9_N_LIB] = {
+#define D9_HOOK(family, flags, ret, name, params, args, version)
+#define D9_HOOK_X D9_HOOK
+#define D9_HOOK_V D9_HOOK
+#define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version)
+#define D9_HOOK_LIB(family, flags, ret, name, params, args, version) {#name, version},
+#define D9_PRIMITIVE(family, flags, name)
+#include "hooks.def"
+#undef D9_HOOK
+#undef D9_HOOK_V
+#undef D9_HOOK_X
+#undef D9_HOOK_OLD
+#undef D9_HOOK_LIB
+#undef D9_PRIMITIVE
+};
+void *d9_lib_at_start[D9_N_LIB];
+struct dl_phdr_info d9_own_image;
 
 static const struct d9_hook_info infos[D9_N_HOOKS] = {
 #define D9_HOOK(family, flags, ret, name, params, args, version) [D9_HK_##name] = {#family, #name, D9_HOOK_##flags},
@@ -113,12 +139,14 @@ static const struct d9_hook_info infos[D9_N_HOOKS] = {
 #define D9_HOOK_V D9_HOOK
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) \
 	[D9_HK_##id] = {#family, #name, D9_HOOK_##flags},
+#define D9_HOOK_LIB D9_HOOK
 #define D9_PRIMITIVE(family, flags, name) [D9_HK_##name] = {#family, #name, D9_HOOK_##flags},
 #include "hooks.def"
 #undef D9_HOOK
 #undef D9_HOOK_V
 #undef D9_HOOK_X
 #undef D9_HOOK_OLD
+#undef D9_HOOK_LIB
 #undef D9_PRIMITIVE
 };
 
@@ -151,22 +179,14 @@ static void look(const struct d9_image *image, const struct row *of, void **wher
 					 __ATOMIC_RELAXED);
 }
 
-static bool holds(const struct dl_phdr_info *info, ElfW(Addr) address)
+/* Only while nothing was opened yet, for what was may be closed again.  Another copy of this library is no answer. */
+static void look_at_start(const struct d9_image *image)
 {
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-		if (p->p_type == PT_LOAD && address - (info->dlpi_addr + p->p_vaddr) < p->p_memsz)
-			return true;
-	}
-	return false;
-}
-
-static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info *info)
-{
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			return (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-	return NULL;
+	if (d9_image_symbol(image, "d9_abi", NULL))
+		return;
+	for (size_t i = 0; i < D9_N_LIB; i++)
+		if (!d9_lib_at_start[i])
+			d9_lib_at_start[i] = d9_image_symbol(image, d9_lib_rows[i].symbol, d9_lib_rows[i].version);
 }
 
 /* The loader lists images in the order in which it looks symbols up: what follows us is what RTLD_NEXT would find. */
@@ -176,12 +196,13 @@ static int visit(struct dl_phdr_info *info, size_t size, void *ctx)
 	struct d9_image image;
 	(void)size;
 	bool program = s->images++ == 0; /* which may hold a copy of a library's data under the library's name */
-	if (holds(info, (ElfW(Addr)) & rows)) {
+	if (d9_image_holds(info, (ElfW(Addr)) & rows)) {
 		s->past_us = true;
 		d9_shim_libc.library = info->dlpi_name;
+		d9_own_image = *info;
 		return 0;
 	}
-	if (d9_image_open(info->dlpi_addr, dynamic_of(info), &image))
+	if (d9_image_listed(info, &image))
 		return 0;
 	if (!first_malloc)
 		first_malloc = d9_image_symbol(&image, "malloc", NULL);
@@ -191,10 +212,17 @@ static int visit(struct dl_phdr_info *info, size_t size, void *ctx)
 	}
 	look(&image, rows, found, N_ROWS);
 	look(&image, shim_rows, shim_found, N_SHIM_ROWS);
+	if (!s->anywhere && !__atomic_load_n(&d9_real_resolved, __ATOMIC_RELAXED))
+		look_at_start(&image);
 	return 0;
 }
 
 static int (*iterate)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+
+int d9_real_images(int (*visit_one)(struct dl_phdr_info *, size_t, void *), void *ctx)
+{
+	return iterate(visit_one, ctx);
+}
 
 void d9_real_resolve(void)
 {
@@ -205,6 +233,7 @@ void d9_real_resolve(void)
 		iterate = dl_iterate_phdr;
 	(void)iterate(visit, &s);
 	if (!found[0]) { /* opened late (dlopen): libc comes before us */
+		memset(d9_lib_at_start, 0, sizeof(d9_lib_at_start));
 		s.anywhere = true;
 		(void)iterate(visit, &s);
 	}
@@ -234,6 +263,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 {
 	d9_real_resolve();
 	d9_shim_libc.foreign_malloc = first_malloc != d9_libc_symbol("malloc");
+	d9_lib_withdraw();
 	if (second)
 		return; /* every call passes through; the first copy records them */
 	d9_shim_start(infos, D9_N_HOOKS, &d9_shim_libc, argc, argv, envp);

@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <link.h>
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
@@ -39,6 +40,12 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Of liburing, whose headers are not asked for. */
+struct io_uring;
+struct io_uring_cqe;
+struct io_uring_sync_cancel_reg;
+struct __kernel_timespec;
+
 /* Some headers have macros beside the functions. */
 #undef fread_unlocked
 #undef fwrite_unlocked
@@ -53,12 +60,14 @@ enum d9_hook_id {
 #define D9_HOOK_X D9_HOOK
 #define D9_HOOK_V D9_HOOK
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) D9_HK_##id,
+#define D9_HOOK_LIB D9_HOOK
 #define D9_PRIMITIVE(family, flags, name) D9_HK_##name,
 #include "hooks.def"
 #undef D9_HOOK
 #undef D9_HOOK_X
 #undef D9_HOOK_V
 #undef D9_HOOK_OLD
+#undef D9_HOOK_LIB
 #undef D9_PRIMITIVE
 	D9_N_HOOKS
 };
@@ -72,12 +81,14 @@ enum {
 #define D9_HOOK_V D9_HOOK
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) \
 	D9_FAM_##id = D9_FAMILY_##family, D9_FLG_##id = (int)(D9_HOOK_##flags),
+#define D9_HOOK_LIB D9_HOOK
 #define D9_PRIMITIVE(family, flags, name) D9_FAM_##name = D9_FAMILY_##family, D9_FLG_##name = (int)(D9_HOOK_##flags),
 #include "hooks.def"
 #undef D9_HOOK
 #undef D9_HOOK_X
 #undef D9_HOOK_V
 #undef D9_HOOK_OLD
+#undef D9_HOOK_LIB
 #undef D9_PRIMITIVE
 };
 
@@ -87,18 +98,50 @@ struct d9_real {
 #define D9_HOOK_X D9_HOOK
 #define D9_HOOK_V D9_HOOK
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) ret(*id) params;
+#define D9_HOOK_LIB(family, flags, ret, name, params, args, version)
 #define D9_PRIMITIVE(family, flags, name)
 #include "hooks.def"
 #undef D9_HOOK
 #undef D9_HOOK_X
 #undef D9_HOOK_V
 #undef D9_HOOK_OLD
+#undef D9_HOOK_LIB
 #undef D9_PRIMITIVE
 };
 extern D9_HIDDEN struct d9_real d9_real;
 /* The same as in d9_real, for the assembly stubs. */
 extern D9_HIDDEN void *d9_real_syscall, *d9_real_mutex_lock, *d9_real_mutex_trylock, *d9_real_mutex_unlock,
 	*d9_real_dlopen, *d9_real_dlmopen;
+
+/* 4: functions of other libraries than libc: the rows of D9_HOOK_LIB, in their order */
+enum d9_lib_id {
+#define D9_HOOK(family, flags, ret, name, params, args, version)
+#define D9_HOOK_X D9_HOOK
+#define D9_HOOK_V D9_HOOK
+#define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version)
+#define D9_HOOK_LIB(family, flags, ret, name, params, args, version) D9_LIB_##name,
+#define D9_PRIMITIVE(family, flags, name)
+#include "hooks.def"
+#undef D9_HOOK
+#undef D9_HOOK_X
+#undef D9_HOOK_V
+#undef D9_HOOK_OLD
+#undef D9_HOOK_LIB
+#undef D9_PRIMITIVE
+	D9_N_LIB
+};
+struct d9_lib_row {
+	const char *symbol, *version;
+};
+extern D9_HIDDEN const struct d9_lib_row d9_lib_rows[D9_N_LIB];
+/* The next definition among the images that the program started with, none of which is ever unmapped.  NULL: there is none. */
+extern D9_HIDDEN void *d9_lib_at_start[D9_N_LIB];
+/* This library, as the loader lists it. */
+extern D9_HIDDEN struct dl_phdr_info d9_own_image;
+/* Takes those of them away from the loader that nobody of the program's has; once, before anything is opened (uring.c). */
+void d9_lib_withdraw(void);
+/* libc's dl_iterate_phdr, whoever stands in for it. */
+int d9_real_images(int (*visit)(struct dl_phdr_info *, size_t, void *), void *ctx);
 
 extern D9_HIDDEN bool d9_real_resolved;
 extern D9_HIDDEN struct d9_shim_real d9_shim_libc;

@@ -13,10 +13,10 @@
 /* ---- syscall(): assembly for all but the few numbers that matter here ------------------------------ */
 
 /*
- * syscall() is variadic and hot (the JVM asks gettid 10,000 times in two seconds), so everything but futex, seccomp,
- * prctl, namespaces and changes of identity jumps on with its registers and stack as they are; so does a futex wake of what nobody waited
- * for, since each frame more is a return more that the CPU guesses wrong after a system call.  The slow function takes seven
- * longs: the first six where the caller put them, the seventh where a seventh variadic argument lies.
+ * syscall() is variadic and hot (the JVM asks gettid 10,000 times in two seconds), so everything but futex, io_uring_enter,
+ * seccomp, prctl, namespaces and changes of identity jumps on with its registers and stack as they are; so does a futex wake of
+ * what nobody waited for, since each frame more is a return more that the CPU guesses wrong after a system call.  The slow
+ * function takes seven longs: the first six where the caller put them, the seventh where a seventh variadic argument lies.
  */
 #define RIGHTS_FIRST 105
 #define RIGHTS_BITS 0x10000000205b03ull /* from there on: what changes_rights names, and prctl */
@@ -45,7 +45,9 @@ __asm__(".text\n"
 	"	movabsq $0x201000000001, %r10\n" /* ALONE_BITS */
 	"	btq %r11, %r10\n"
 	"	jc d9_syscall_slow\n"
-	"3:	jmpq *d9_real_syscall(%rip)\n"
+	"3:	cmpq $154, %r11\n" /* SYS_io_uring_enter - ALONE_FIRST */
+	"	je d9_uring_enters\n"
+	"	jmpq *d9_real_syscall(%rip)\n"
 	"2:	movl %edx, %r11d\n"
 	"	andl $-385, %r11d\n" /* FUTEX_CMD_MASK */
 	"	cmpl $13, %r11d\n"
@@ -66,7 +68,8 @@ __asm__(".text\n"
 	"	.size syscall, .-syscall\n");
 #define RIGHT(name) (1ull << (SYS_##name - RIGHTS_FIRST))
 #define ALONE(name) (1ull << (SYS_##name - ALONE_FIRST))
-_Static_assert(SYS_futex == 202 && ALONE_BITS == (ALONE(unshare) | ALONE(setns) | ALONE(seccomp)) &&
+_Static_assert(SYS_futex == 202 && SYS_io_uring_enter - ALONE_FIRST == 154 &&
+		       ALONE_BITS == (ALONE(unshare) | ALONE(setns) | ALONE(seccomp)) &&
 		       RIGHTS_BITS ==
 			       (RIGHT(setuid) | RIGHT(setgid) | RIGHT(setreuid) | RIGHT(setregid) | RIGHT(setgroups) |
 				RIGHT(setresuid) | RIGHT(setresgid) | RIGHT(capset) | RIGHT(prctl)),

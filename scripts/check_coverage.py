@@ -79,6 +79,11 @@ NAMES = {
                 " pivot_root unshare setns prctl capset login_tty setsid setpgid setpgrp setrlimit* prlimit* umask sethostname personality"
                 " acct swapon ptrace",
     "scheduling": "sched_setscheduler sched_setparam sched_setaffinity pthread_setaffinity_np pthread_setschedparam setpriority nice",
+    "uring": "__io_uring_get_cqe __io_uring_sqring_wait io_uring_enter io_uring_enter2 io_uring_get_events io_uring_submit"
+             " io_uring_submit_and_get_events io_uring_submit_and_wait io_uring_submit_and_wait_timeout io_uring_submit_and_wait_min_timeout"
+             " io_uring_submit_and_wait_reg io_uring_wait_cqe_timeout io_uring_wait_cqes io_uring_wait_cqes_min_timeout"
+             " io_uring_register_sync_cancel io_uring_setup io_uring_register io_uring_queue_init io_uring_queue_init_params"
+             " io_uring_queue_init_mem io_uring_queue_exit io_uring_register_buffers io_uring_register_files io_uring_peek_batch_cqe",
     "context": "getcontext setcontext makecontext swapcontext",
 }
 

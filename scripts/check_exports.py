@@ -19,6 +19,8 @@ def expected():
             continue
         if row["macro"] == "D9_HOOK_OLD":
             names.add("%s@%s" % (row["name"], row["version"]))
+        elif row["macro"] == "D9_HOOK_LIB":
+            names.add("%s@%s" % (row["name"], row["version"]))  # as one that is not the default, or dlsym would find it
         elif row["version"]:
             names.add("%s@@%s" % (row["name"], row["version"]))
         else:

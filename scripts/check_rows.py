@@ -6,7 +6,7 @@ import sys
 
 import tables
 
-ROWS = 25
+ROWS = 26
 
 
 def missing(name):

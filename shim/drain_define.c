@@ -167,7 +167,8 @@ static int define_proc(struct d9_drain *d, d9_u32 i)
 {
 	const struct d9_proc *p = &d->v.procs[i];
 	struct d9_arena_header *h = d->v.h;
-	if (d->proc_defined[i] || !d9_load_acquire(&p->state))
+	d9_u32 state = d9_load_acquire(&p->state), ring = d9_load_relaxed(&p->uring) ? D9_PROC_URING : 0;
+	if (!state || d->proc_defined[i] == 1 + ring)
 		return 0;
 	struct d9_ev_proc *e = (struct d9_ev_proc *)d->meta;
 	*e = (struct d9_ev_proc){.generation = p->generation,
@@ -178,13 +179,13 @@ static int define_proc(struct d9_drain *d, d9_u32 i)
 				 .pid = p->pid,
 				 .ppid = p->ppid,
 				 .uid = p->uid,
-				 .flags = p->flags};
+				 .flags = (p->flags & ~D9_PROC_URING) | ring};
 	char *text = (char *)(e + 1) + sizeof(struct d9_tail);
 	d9_u32 n = D9_CHUNK_RECORDS - (d9_u32)sizeof(*e) - 16;
 	memcpy(text, h->exe_args, n);
 	while (n && !text[n - 1])
 		n--;
-	d->proc_defined[i] = 1;
+	d->proc_defined[i] = (d9_u8)(1 + ring);
 	return add_long(d, D9_EV_proc, sizeof(*e), D9_TAIL_STRING, n);
 }
 

@@ -38,7 +38,7 @@ struct d9_drain {
 	/* what the open segment defines already */
 	d9_u64 thread_defined[D9_N_THREADS]; /* thread id + 1 | name version << 32 */
 	d9_u8 site_defined[D9_N_SITES];
-	d9_u8 proc_defined[D9_N_PROCS];
+	d9_u8 proc_defined[D9_N_PROCS];     /* 1 + D9_PROC_URING if that was said */
 	d9_u8 module_defined[D9_N_MODULES]; /* 1 mapped, 2 gone */
 	d9_u8 type_defined[D9_N_TYPES];
 	/* across segments */

@@ -18,6 +18,7 @@
 #define CHECKS_A_PASS 1000u   /* threads whose existence one pass looks up: 2 us each */
 #define CPU_READS_A_PASS 100u /* schedstat files one pass reads: 9 us each */
 #define MODULES_EVERY_NS 5000000000ull
+#define MODULES_FIRST_NS 1000000000ull
 #define USES_MAX ((1u << (32 - D9_SLOT_BITS)) - 2) /* a slot used so often is never given out again */
 
 #define HEAD(type) (D9_REC_HEAD(sizeof(struct d9_ev_##type), D9_EV_##type) | D9_COMMITTED)
@@ -134,12 +135,20 @@ void d9_live_check(struct d9_drain *d)
 	d9_u64 mono = d->live_mono;
 	if (mono - d->modules_mono < MODULES_EVERY_NS)
 		return;
-	if (d->modules_mono) /* the first look was the constructor's */
-		for (d9_u32 i = 0, scanned = 0; i < n_procs(d) && scanned < 8; i++)
-			if (proc_live(&d->v.procs[i])) {
-				scanned++;
-				(void)d9_modules_scan(&d->v, i, d->v.procs[i].pid, d9_drain_now(d), d->o.back);
-			}
+	if (!d->modules_mono) { /* the first look was the constructor's; the next finds what the program has opened since */
+		d->modules_mono = mono - MODULES_EVERY_NS + MODULES_FIRST_NS;
+		return;
+	}
+	for (d9_u32 i = 0, scanned = 0; i < n_procs(d) && scanned < 8; i++) {
+		struct d9_proc *p = &d->v.procs[i];
+		d9_u32 ring = 0;
+		if (!proc_live(p))
+			continue;
+		scanned++;
+		(void)d9_modules_scan(&d->v, i, p->pid, d9_drain_now(d), d->o.back, &ring);
+		if (ring)
+			d9_store_relaxed(&p->uring, 1);
+	}
 	d->modules_mono = mono;
 }
 

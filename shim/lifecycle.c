@@ -130,6 +130,9 @@ void d9_shim_end(d9_u32 how, int code)
 	d9_store_release(&d9_shim.mask, &off); /* in this process alone; what follows is not part of the recording */
 	p->exit_code = code;
 	p->ended_tsc = d9_now();
+	/* A short program, of which no drainer saw what it had mapped.  Not of one in a hurry: _exit is a forked child's way out. */
+	if (how == D9_PROC_EXIT && !p->uring && !d9_shim.priv->nosys && d9_maps_hold(0, D9_RING_MAPPED))
+		d9_store_relaxed(&p->uring, 1);
 	d9_store_release(&p->end_said, how);
 	if (!d9_shim.priv->nosys && !d9_writer_stop(d9_shim.v.h->exit_ms) && !d9_lease_fresh(&d9_shim.v.h->lease) &&
 	    !others_alive(p))

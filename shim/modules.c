@@ -273,7 +273,8 @@ bool d9_maps_held_by_others(const char *path)
 	return false;
 }
 
-bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (*back)(const void *, d9_u64))
+bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (*back)(const void *, d9_u64),
+		     d9_u32 *ret_ring)
 {
 	struct lines l = {.fd = open_proc(pid, "/maps")};
 	if (l.fd < 0)
@@ -293,6 +294,8 @@ bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (
 			struct d9_text ip = d9_text_in(image_path, sizeof(image_path));
 			d9_text_str(&ip, m.path);
 		}
+		if (ret_ring && !strcmp(m.path, D9_RING_MAPPED))
+			*ret_ring = 1;
 		if (!m.exec || !*m.path || !strcmp(m.path, "[vsyscall]"))
 			continue;
 		const struct d9_module *known = find(v, proc, &m, before);

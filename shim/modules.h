@@ -9,13 +9,18 @@
 
 #include <stdbool.h>
 
+/* The name of an io_uring among the mappings: what a program shares with the kernel is mapped, however it then enters it. */
+#define D9_RING_MAPPED "anon_inode:[io_uring]"
+
 /*
  * Brings the table up to date for process entry `proc`, seen by the caller as `pid` (0: the caller itself).
- * now: raw clock.  back: makes a table page present before it is touched.  False: its maps could not be read.
+ * now: raw clock.  back: makes a table page present before it is touched.  *ret_ring: set to 1 if an io_uring is mapped; may be NULL.
+ * False: its maps could not be read.
  */
-bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (*back)(const void *, d9_u64));
+bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (*back)(const void *, d9_u64),
+		     d9_u32 *ret_ring);
 
-/* Does a line of /proc/PID/maps end with `path`?  False too if the file cannot be read. */
+/* Does a line of /proc/PID/maps end with `path`?  pid 0: the caller's own.  False too if the file cannot be read. */
 bool d9_maps_hold(int pid, const char *path);
 /* Can they be read, and is `path` not among them? */
 bool d9_maps_lack(int pid, const char *path);

@@ -340,7 +340,7 @@ int d9_arena_open(const struct d9_config *c, const char *name, int argc, char **
 	d9_shim.writer_due = d9_now() + raw_of_ns(h, 1000000000);
 	h->started_mono = first.mono;
 	h->started_real = first.real;
-	(void)d9_modules_scan(&d9_shim.v, 0, 0, first.tsc, d9_back);
+	(void)d9_modules_scan(&d9_shim.v, 0, 0, first.tsc, d9_back, NULL);
 	d9_store_release(&h->magic, D9_ARENA_MAGIC);
 	return 0;
 }

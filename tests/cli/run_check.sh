@@ -52,6 +52,8 @@ cat >u.c <<'END'
 int main(int argc, char **argv) { long r = 0; (void)argv; if (argc > 9) __asm__ volatile("movl $426, %%eax; syscall" : "=a"(r) :: "rcx", "r11", "memory"); return (int)r; }
 END
 gcc -O2 -o uring u.c && expect 1 io-uring ./uring
+# liburing has the instruction too, behind functions that are hooked
+if gcc -O2 -Wl,--no-as-needed -o linked p.c -luring 2>/dev/null; then expect 0 liburing ./linked; fi
 
 printf '#!/usr/bin/env -S sh -e\ntrue\n' >script && expect 0 - ./script && has '"scripts":\["./script"\]'
 printf '#!%s/script\n' "$dir" >script2 && expect 0 - ./script2

@@ -10,10 +10,10 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import PROGS, Skip, check, compare, last_line_of_a_daemon, main, need_command, need_root, parametrise, test
+from harness import D9, PROGS, Skip, check, compare, equal, last_line_of_a_daemon, main, need_command, need_root, parametrise, test, wait_until
 
 FAMILIES = ["event_wait", "futex", "cond", "cond_old", "mutex", "rwlock", "join", "c11", "sem", "accept_connect", "recv_send", "read_write", "transfers",
-            "open", "files", "sync", "sleep", "signals", "stdio", "dns", "fortify"]
+            "open", "files", "sync", "sleep", "signals", "stdio", "dns", "fortify", "uring_new"]
 
 
 def program(name):
@@ -120,6 +120,54 @@ def identity(box):
     need_root()
     r = box.run([program("identity")], env={"D9_HOOKS": "epoll"}, rc=0)
     compare(r, box.events())
+
+
+def ring_program(box, name, *words, env=None):
+    """What it printed, and what the report says of its ring."""
+    r = box.run([program(name), *words], env=env)
+    if r.rc == 77:
+        raise Skip(r.out.strip())
+    check(r.rc == 0, "%s: exit %d\n%s%s" % (name, r.rc, r.out[-2000:], r.err[-2000:]))
+    need_command("report")
+    report = json.loads(box.d9("report", "--json", box.dir).out)
+    return r, [u["detail"] for u in report["unseen"] if u["what"] == "io-uring"]
+
+
+@parametrise(["%s%s" % (name, limit) for name in ("uring", "uring_syscall") for limit in ("", " D9_IO_MIN_US=0")])
+def rings(box, case):
+    name, *limit = case.split()
+    r, told = ring_program(box, name, env=dict(word.split("=") for word in limit))
+    compare(r, box.events(), bool(limit))
+    check(len(told) == 1 and "pid %d uses io_uring" % r.pid in told[0] and "instruction" not in told[0], "said of it: %s" % told)
+
+
+@test
+def a_ring_past_the_hooks_is_told(box):
+    r, told = ring_program(box, "uring_static")
+    compare(r, box.events())
+    check(len(told) == 1 and "pid %d has an io_uring, and no call" % r.pid in told[0], "said of it: %s" % told)
+    check(told[0].endswith("io_uring_enter is an instruction in uring_static"), "the file: %s" % told)
+
+
+@parametrise(["uring seen", "uring_static not"])
+def a_ring_is_told_while_it_runs(box, case):
+    name, word = case.split()
+    p = box.start([program(name), "stay"])
+
+    def told():
+        if p.poll() is not None:
+            raise Skip("no io_uring here") if p.returncode == 77 else AssertionError("it ended: %d" % p.returncode)
+        out = box.run([D9, "status", "--json", box.dir], shim=False).out
+        lines = [w for s in json.loads(out or "{}").get("processes", []) for w in s["warnings"] if "io_uring" in w]
+        return lines if any(("are seen" in w) == (word == "seen") for w in lines) else None
+    equal(len(wait_until(told, "status never told of the ring")), 1, "lines about it")
+
+
+@parametrise(["recorded", "bare"])
+def a_program_without_liburing_sees_none(box, how):
+    r = box.run([program("uring_late")], shim=how == "recorded", rc=0)
+    if how == "recorded":
+        compare(r, box.events())
 
 
 @parametrise(["abi", "abi_nopie"])
