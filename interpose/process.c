@@ -38,7 +38,7 @@ D9_WRAP(int, thrd_create, (thrd_t * t, thrd_start_t f, void *arg), (t, f, arg), 
 D9_EXPORT int pthread_setname_np(pthread_t t, const char *name)
 {
 	int r = d9_real.pthread_setname_np(t, name);
-	if (!r && pthread_equal(t, pthread_self()))
+	if (!r && t == d9_thread_self())
 		d9_shim_renamed();
 	return r;
 }

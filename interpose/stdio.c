@@ -31,7 +31,7 @@ static int fd_of(FILE *f) { return f && f->_fileno >= 0 ? f->_fileno : -1; }
 static bool is_held(FILE *f)
 {
 	const struct file_lock *l = (const struct file_lock *)f->_lock;
-	return l && d9_load_relaxed(&l->lock) && d9_load_relaxed(&l->owner) != (void *)pthread_self();
+	return l && d9_load_relaxed(&l->lock) && d9_load_relaxed(&l->owner) != (void *)d9_thread_self();
 }
 /* No room for so many bytes more, or what is written goes out at once. */
 static bool is_full(FILE *f, size_t n)

@@ -40,6 +40,14 @@ def check_versions(library):
             yield "needs GLIBC_%s: it would keep programs from starting on an older libc" % version
 
 
+def check_pthread(library):
+    """Before glibc 2.34 what libc has of these answers 0 until libpthread is loaded, and most are not there."""
+    for line in run("nm", "-D", "--undefined-only", library).splitlines():
+        name = line.split()[-1].split("@")[0]
+        if name.startswith(("pthread_", "sem_", "dl")) and name != "dl_iterate_phdr":
+            yield "needs %s, which a program without libpthread or libdl has not" % name
+
+
 def check_tls(library):
     for line in run("readelf", "-lW", library).splitlines():
         words = line.split()
@@ -59,7 +67,7 @@ def check_archives(archives):
 
 def main():
     library = sys.argv[1]
-    wrong = list(check_dynamic(library)) + list(check_versions(library)) + list(check_tls(library))
+    wrong = list(check_dynamic(library)) + list(check_versions(library)) + list(check_pthread(library)) + list(check_tls(library))
     wrong += list(check_archives(sys.argv[2:]))
     print("\n".join(wrong) or "as it should be")
     return bool(wrong)

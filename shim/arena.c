@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -42,7 +41,7 @@ void d9_count_drop(struct d9_cell *me)
  */
 void d9_find_tid(void)
 {
-	const d9_i32 *self = (const d9_i32 *)pthread_self();
+	const d9_i32 *self = (const d9_i32 *)d9_thread_self();
 	d9_i32 tid = (d9_i32)d9_sys0(SYS_gettid);
 	for (d9_u32 i = 16; i < 256 && !d9_shim.tid_offset; i++)
 		if (d9_load_relaxed(&self[i]) == tid)
@@ -53,7 +52,7 @@ void d9_find_tid(void)
 static d9_i32 own_tid(bool nosys)
 {
 	d9_u32 i = d9_load_relaxed(&d9_shim.tid_offset);
-	d9_i32 kept = i ? d9_load_relaxed((const d9_i32 *)pthread_self() + i) : 0;
+	d9_i32 kept = i ? d9_load_relaxed((const d9_i32 *)d9_thread_self() + i) : 0;
 	if (nosys)
 		return kept;
 	d9_i32 tid = (d9_i32)d9_sys0(SYS_gettid);

@@ -3,7 +3,6 @@
 #include "sys.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 
@@ -76,7 +75,7 @@ static bool readable(d9_u64 page)
 /* Top of the stack that this thread was born with: glibc keeps the thread's descriptor there. */
 static d9_u64 stack_top(d9_u64 sp)
 {
-	d9_u64 main_hi = d9_shim.main_stack_hi, self = (d9_u64)pthread_self();
+	d9_u64 main_hi = d9_shim.main_stack_hi, self = d9_thread_self();
 	if (self > sp && self - sp < THREAD_STACK_MAX && !(main_hi > sp && main_hi < self))
 		return self;
 	return main_hi > sp && main_hi - sp < THREAD_STACK_MAX ? main_hi : 0;

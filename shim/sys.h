@@ -45,6 +45,17 @@ static inline long d9_sys2(long n, long a, long b) { return d9_sys3(n, a, b, 0);
 static inline long d9_sys1(long n, long a) { return d9_sys3(n, a, 0, 0); }
 static inline long d9_sys0(long n) { return d9_sys3(n, 0, 0, 0); }
 
+/*
+ * The thread's descriptor, which is its pthread_t.  Before glibc 2.34 libc's own pthread_self answers 0 as long as libpthread is
+ * not loaded.
+ */
+static inline unsigned long d9_thread_self(void)
+{
+	unsigned long self;
+	__asm__("movq %%fs:16, %0" : "=r"(self)); /* tcbhead_t.self */
+	return self;
+}
+
 /* Can 8 bytes around p be read?  The kernel reads them before it finds that -1 is nothing to be done with a signal mask. */
 static inline int d9_can_read(const void *p)
 {
