@@ -132,3 +132,11 @@ void *d9_image_symbol(const struct d9_image *im, const char *name, const char *v
 	const ElfW(Sym) *s = d9_image_entry(im, name, version);
 	return s ? (void *)(im->base + s->st_value) : NULL;
 }
+
+void d9_image_look(const struct d9_image *im, const struct d9_wanted *wanted, void **found, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!__atomic_load_n(&found[i], __ATOMIC_RELAXED))
+			__atomic_store_n(&found[i], d9_image_symbol(im, wanted[i].symbol, wanted[i].version),
+					 __ATOMIC_RELAXED);
+}

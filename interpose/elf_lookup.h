@@ -6,6 +6,7 @@
 #define D9_INTERPOSE_ELF_LOOKUP_H
 #include <link.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 struct d9_image {
 	ElfW(Addr) base;
@@ -29,5 +30,14 @@ bool d9_image_holds(const struct dl_phdr_info *info, ElfW(Addr) address);
 const ElfW(Sym) * d9_image_entry(const struct d9_image *image, const char *name, const char *version);
 /* Its address. */
 void *d9_image_symbol(const struct d9_image *image, const char *name, const char *version);
+
+/* A name to be found, and where in a table of pointers it goes. */
+struct d9_wanted {
+	const char *symbol, *version;
+	size_t slot;
+};
+
+/* Fills in of found[n] what is NULL and the image has: images are given in the loader's order, and the first one wins. */
+void d9_image_look(const struct d9_image *image, const struct d9_wanted *wanted, void **found, size_t n);
 
 #endif

@@ -1,10 +1,10 @@
 /* Finding the next definition of every hooked function, and the constructor. */
 #include "real.h"
+#include "absent.h"
 #include "elf_lookup.h"
 #include "libc_image.h"
 #include "shim/lifecycle.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -28,41 +28,26 @@
 #undef D9_PRIMITIVE
 
 /*
- * What a name answers that no image has: programs that use such a name do not start on this libc.  Until then it is looked
- * for again at every call, for an image that was opened late may have it (libpthread, before glibc 2.34).
+ * Each pointer begins as one of these.  One stays where no image has the name, and looks again at every call: what is opened
+ * late may have it (libpthread, before glibc 2.34).
  */
-static long absent(void)
-{
-	errno = ENOSYS;
-	return -1;
-}
-
-#define D9_HOOK(family, flags, ret, name, params, args, version) \
-	static ret boot_##name params                            \
-	{                                                        \
-		d9_real_resolve();                               \
-		if (d9_real.name == boot_##name)                 \
-			return (ret)absent();                    \
-		return d9_real.name args;                        \
+#define BOOT(id, args, otherwise)                                                           \
+	d9_real_resolve();                                                                  \
+	__typeof__(d9_real.id) next = d9_real.id;                                           \
+	if (next == boot_##id && !(next = (__typeof__(d9_real.id))d9_stand_in(D9_HK_##id))) \
+		otherwise;                                                                  \
+	else
+#define IS_POINTER(type) (__builtin_classify_type((type)0) == 5)
+#define D9_HOOK(family, flags, ret, name, params, args, version)                                  \
+	static ret boot_##name params                                                             \
+	{                                                                                         \
+		BOOT(name, args, return (ret)d9_absent(#name, IS_POINTER(ret))) return next args; \
 	}
 #define D9_HOOK_X D9_HOOK
 #define D9_HOOK_V(family, flags, ret, name, params, args, version) \
-	static ret boot_##name params                              \
-	{                                                          \
-		d9_real_resolve();                                 \
-		if (d9_real.name == boot_##name)                   \
-			absent();                                  \
-		else                                               \
-			d9_real.name args;                         \
-	}
+	static ret boot_##name params { BOOT(name, args, (void)d9_absent(#name, false)) next args; }
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) \
-	static ret boot_##id params                                      \
-	{                                                                \
-		d9_real_resolve();                                       \
-		if (d9_real.id == boot_##id)                             \
-			return (ret)absent();                            \
-		return d9_real.id args;                                  \
-	}
+	static ret boot_##id params { BOOT(id, args, return (ret)d9_absent(#name, IS_POINTER(ret))) return next args; }
 #define D9_HOOK_LIB(family, flags, ret, name, params, args, version)
 #define D9_PRIMITIVE(family, flags, name)
 #include "hooks.def"
@@ -94,11 +79,7 @@ void *d9_real_syscall = boot_syscall, *d9_real_mutex_lock = boot_pthread_mutex_l
 
 bool d9_real_resolved;
 
-struct row {
-	const char *symbol, *version;
-	size_t slot;
-};
-static const struct row rows[] = {
+static const struct d9_wanted rows[] = {
 #define D9_HOOK(family, flags, ret, name, params, args, version) {#name, version, offsetof(struct d9_real, name)},
 #define D9_HOOK_X D9_HOOK
 #define D9_HOOK_V D9_HOOK
@@ -151,7 +132,7 @@ static const struct d9_hook_info infos[D9_N_HOOKS] = {
 };
 
 struct d9_shim_real d9_shim_libc;
-static const struct row shim_rows[] = {
+static const struct d9_wanted shim_rows[] = {
 	{"pthread_create", NULL, offsetof(struct d9_shim_real, pthread_create)},
 	{"pthread_attr_init", NULL, offsetof(struct d9_shim_real, pthread_attr_init)},
 	{"pthread_attr_setstacksize", NULL, offsetof(struct d9_shim_real, pthread_attr_setstacksize)},
@@ -166,18 +147,12 @@ static void *found[N_ROWS], *shim_found[N_SHIM_ROWS];
 
 struct search {
 	unsigned images;
+	unsigned long long opened; /* how many images the loader has ever opened */
 	bool past_us, anywhere;
 };
+static unsigned long long seen;  /* opened when all was looked through */
 static bool second;              /* another copy of this library comes before this one */
 static const void *first_malloc; /* the one that everybody's calls reach */
-
-static void look(const struct d9_image *image, const struct row *of, void **where, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (!__atomic_load_n(&where[i], __ATOMIC_RELAXED))
-			__atomic_store_n(&where[i], d9_image_symbol(image, of[i].symbol, of[i].version),
-					 __ATOMIC_RELAXED);
-}
 
 /* Only while nothing was opened yet, for what was may be closed again.  Another copy of this library is no answer. */
 static void look_at_start(const struct d9_image *image)
@@ -194,7 +169,11 @@ static int visit(struct dl_phdr_info *info, size_t size, void *ctx)
 {
 	struct search *s = ctx;
 	struct d9_image image;
-	(void)size;
+	if (s->images == 0) {
+		s->opened = size > offsetof(struct dl_phdr_info, dlpi_adds) ? info->dlpi_adds : 0;
+		if (s->opened && s->opened == __atomic_load_n(&seen, __ATOMIC_ACQUIRE))
+			return 1; /* what was missing then is missing still */
+	}
 	bool program = s->images++ == 0; /* which may hold a copy of a library's data under the library's name */
 	if (d9_image_holds(info, (ElfW(Addr)) & rows)) {
 		s->past_us = true;
@@ -210,8 +189,8 @@ static int visit(struct dl_phdr_info *info, size_t size, void *ctx)
 		second |= !program && d9_image_symbol(&image, "d9_abi", NULL);
 		return 0;
 	}
-	look(&image, rows, found, N_ROWS);
-	look(&image, shim_rows, shim_found, N_SHIM_ROWS);
+	d9_image_look(&image, rows, found, N_ROWS);
+	d9_image_look(&image, shim_rows, shim_found, N_SHIM_ROWS);
 	if (!s->anywhere && !__atomic_load_n(&d9_real_resolved, __ATOMIC_RELAXED))
 		look_at_start(&image);
 	return 0;
@@ -231,10 +210,12 @@ void d9_real_resolve(void)
 		iterate = d9_libc_symbol("dl_iterate_phdr");
 	if (!iterate)
 		iterate = dl_iterate_phdr;
-	(void)iterate(visit, &s);
+	if (iterate(visit, &s))
+		return;
 	if (!found[0]) { /* opened late (dlopen): libc comes before us */
 		memset(d9_lib_at_start, 0, sizeof(d9_lib_at_start));
 		s.anywhere = true;
+		s.images = 0;
 		(void)iterate(visit, &s);
 	}
 	for (size_t i = 0; i < N_ROWS; i++)
@@ -249,6 +230,7 @@ void d9_real_resolve(void)
 	FOR_STUB(d9_real_mutex_unlock, pthread_mutex_unlock);
 	FOR_STUB(d9_real_dlopen, dlopen);
 	FOR_STUB(d9_real_dlmopen, dlmopen);
+	__atomic_store_n(&seen, s.opened, __ATOMIC_RELEASE);
 	__atomic_store_n(&d9_real_resolved, true, __ATOMIC_RELEASE);
 }
 
