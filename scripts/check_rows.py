@@ -6,7 +6,7 @@ import sys
 
 import tables
 
-ROWS = 26
+ROWS = 27
 
 
 def missing(name):

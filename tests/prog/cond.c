@@ -55,7 +55,7 @@ int main(void)
 	woken();
 	expect("pthread_cond_timedwait", -r, "object=%p waker=%d", (void *)&cond, partner.tid);
 	MUST(!r && ready);
-#ifndef OLD_ABI
+#if !defined(OLD_ABI) && SINCE(30)
 	t = in_ms(CLOCK_MONOTONIC, HOLD_MS);
 	before();
 	r = pthread_cond_clockwait(&cond, &mutex, CLOCK_MONOTONIC, &t);

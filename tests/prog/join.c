@@ -55,12 +55,16 @@ static void joins(void)
 	struct timespec far = in_ms(CLOCK_REALTIME, 60000), far_mono = in_ms(CLOCK_MONOTONIC, 60000), t;
 	JOINS("pthread_join", pthread_join(c.t, &end));
 	JOINS("pthread_timedjoin_np", pthread_timedjoin_np(c.t, &end, &far));
+#if SINCE(31)
 	JOINS("pthread_clockjoin_np", pthread_clockjoin_np(c.t, &end, CLOCK_MONOTONIC, &far_mono));
+#endif
 	start(&c);
 	FAILS("pthread_timedjoin_np", (t = in_ms(CLOCK_REALTIME, HOLD_MS), pthread_timedjoin_np(c.t, &end, &t)),
 	      ETIMEDOUT);
+#if SINCE(31)
 	FAILS("pthread_clockjoin_np",
 	      (t = in_ms(CLOCK_MONOTONIC, HOLD_MS), pthread_clockjoin_np(c.t, &end, CLOCK_MONOTONIC, &t)), ETIMEDOUT);
+#endif
 	int r = pthread_tryjoin_np(c.t, &end);
 	fast("pthread_tryjoin_np", -r, "%s", "");
 	MUST(r == EBUSY);
@@ -225,6 +229,7 @@ static void onces(void)
 	MUST(!r && n_runs == 1);
 	for (int i = 0; i < 100; i++)
 		MUST(!pthread_once(&once, slow_init)); /* done: not recorded */
+#if SINCE(28)
 	begin_elsewhere(first_call_once);
 	when_asleep(act_leave, NULL);
 	call_once(&flag, slow_init);
@@ -232,6 +237,7 @@ static void onces(void)
 	expect("call_once", 0, "object=%p", (void *)&flag);
 	call_once(&flag, slow_init);
 	MUST(n_runs == 1);
+#endif
 
 	/* Cancelled inside the routine: it counts as not begun, and the next one runs it. */
 	pthread_t t;
@@ -262,7 +268,8 @@ int main(void)
 {
 	partner_start();
 	joins();
-	joins_c11();
+	if (SINCE(28))
+		joins_c11();
 	barriers();
 	onces();
 	partner_end();

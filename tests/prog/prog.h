@@ -26,6 +26,10 @@
 #include <unistd.h>
 
 #define HOLD_MS 20
+#ifndef GLIBC_MINOR /* tests/old_libc builds some of them for a glibc that is older than its headers */
+#define GLIBC_MINOR __GLIBC_MINOR__
+#endif
+#define SINCE(minor) (GLIBC_MINOR >= (minor)) /* glibc 2.minor */
 #define UNUSED __attribute__((unused))
 
 /* ---- raw system calls --------------------------------------------------------------------------------- */

@@ -45,7 +45,7 @@ static void pipes(void)
 
 static void files(void)
 {
-	int fd = memfd_create("file", 0);
+	int fd = (int)raw(SYS_memfd_create, "file", 0);
 	MUST(fd >= 0);
 #define FAST(hook, call)                            \
 	do {                                        \

@@ -32,9 +32,13 @@ int main(void)
 	} while (0)
 	POSTED("sem_wait", sem_wait(&s));
 	POSTED("sem_timedwait", sem_timedwait(&s, &far));
+#if SINCE(30)
 	POSTED("sem_clockwait", sem_clockwait(&s, CLOCK_MONOTONIC, &far_mono));
+#endif
 	TIMED_OUT("sem_timedwait", (t = in_ms(CLOCK_REALTIME, HOLD_MS), sem_timedwait(&s, &t)));
+#if SINCE(30)
 	TIMED_OUT("sem_clockwait", (t = in_ms(CLOCK_MONOTONIC, HOLD_MS), sem_clockwait(&s, CLOCK_MONOTONIC, &t)));
+#endif
 
 	/* Taken at once: no wait, nothing recorded, errno as it was. */
 	errno = 4711;

@@ -3,7 +3,7 @@
 
 int main(void)
 {
-	int fd = memfd_create("x", 0), p[2], r;
+	int fd = (int)raw(SYS_memfd_create, "x", 0), p[2], r;
 	MUST(fd >= 0 && !pipe(p));
 	for (int i = 0; i < 5; i++) {
 		r = fsync(fd);
