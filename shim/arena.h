@@ -55,7 +55,7 @@ struct d9_private {   /* wiped on fork too */
 	d9_u32 writer_state;   /* writer_thread.c */
 	d9_u32 writer_drained; /* its last pass wrote everything */
 	d9_i32 writer_tid;     /* the thread's, from its first act on */
-	d9_u32 spare;
+	d9_u32 locks_whole; /* no lock of libc's can be held by a thread that was left behind: nobody forked, or libc's fork() did */
 };
 
 /* Begins of the runtime ABI that have not ended (abi.c). */

@@ -6,6 +6,7 @@
 #include "drain_internal.h"
 #include "clock.h"
 #include "sys.h"
+#include "text.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -25,6 +26,11 @@ struct d9_drain *d9_drain_init(void *mem, void *arena, d9_u32 n_chunks, const st
 	struct d9_drain *d = mem;
 	d9_view_init(&d->v, arena, n_chunks);
 	d->o = *o;
+	if (o->path) { /* a copy: its owner may move */
+		struct d9_text t = d9_text_in(d->path, sizeof(d->path));
+		d9_text_str(&t, o->path);
+		d->o.path = d->path;
+	}
 	d->fd = -1;
 	d->w = d9_segw_init(d->writer);
 	return d;

@@ -23,6 +23,7 @@ struct d9_drain {
 	d9_u32 sequence;
 	d9_u64 opened_mono;
 	char file[16];
+	char path[96]; /* what o.path points to */
 	/* back-off after an error */
 	d9_u64 retry_mono;
 	d9_u32 retry_ms;

@@ -145,6 +145,9 @@ void d9_live_check(struct d9_drain *d)
 		if (!proc_live(p))
 			continue;
 		scanned++;
+		/* Any member can write any pid there, and read what is written down of that process. */
+		if (d->o.path && !d9_maps_hold(p->pid, d->o.path))
+			continue;
 		(void)d9_modules_scan(&d->v, i, p->pid, d9_drain_now(d), d->o.back, &ring);
 		if (ring)
 			d9_store_relaxed(&p->uring, 1);

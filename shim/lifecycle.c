@@ -54,6 +54,8 @@ static void copy_hooks(const struct d9_hook_info *hooks, d9_u32 n)
 
 /* For daemon() too, whose fork is libc's own. */
 static void before_fork(void) { d9_store_relaxed(&d9_shim.forked, true); }
+/* libc has put its locks right; a child of _Fork or of the bare system call never comes here. */
+static void in_forked_child(void) { d9_store_relaxed(&d9_shim.priv->locks_whole, 1); }
 
 /* What becomes of this program's children. */
 static void follow(enum d9_follow f, const struct d9_shim_real *real, const void *stack, char *const *envp)
@@ -81,7 +83,8 @@ void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struc
 		return;
 	copy_hooks(hooks, n_hooks);
 	d9_writer_setup(real);
-	(void)pthread_atfork(before_fork, NULL, NULL);
+	(void)pthread_atfork(before_fork, NULL, in_forked_child);
+	d9_store_relaxed(&d9_shim.priv->locks_whole, 1);
 	d9_switch(d9_shim.v.h, c.enabled == D9_ENABLED_ON ? d9_shim.v.h->configured_mask : 0);
 	d9_store_release(&d9_shim.mask, &d9_shim.v.h->mask);
 	d9_stack_start();

@@ -209,7 +209,9 @@ __attribute__((noinline)) void d9_writer_consider(void)
 	struct d9_arena_header *h = d9_shim.v.h;
 	d9_u32 none = NONE;
 	d9_shim.writer_due = d9_now() + h->tsc_hz; /* look again in a second */
-	if (pr->alive != D9_INSIDE || pr->nosys || d9_lease_fresh(&h->lease) || (d9_i32)d9_sys0(SYS_getpid) != pr->pid)
+	/* Not whole: pthread_create might wait for ever for a thread that this process does not have.  Others drain it, or its end. */
+	if (pr->alive != D9_INSIDE || pr->nosys || !d9_load_relaxed(&pr->locks_whole) || d9_lease_fresh(&h->lease) ||
+	    (d9_i32)d9_sys0(SYS_getpid) != pr->pid)
 		return; /* the last: a vfork child must not make threads in its parent's name */
 	if (d9_load_acquire(&pr->writer_state) == DONE)
 		d9_store_release(&pr->writer_state, NONE); /* it found somebody else draining, who is gone now */

@@ -324,6 +324,68 @@ def no_thread_is_made_inside_a_handler_or_an_allocator(box, how):
 
 
 @test
+def a_family_goes_on_while_many_others_come_and_go(box):
+    code = '''import os, select, subprocess
+for _ in range(150):
+    subprocess.run(["true"], check=True)
+pid = os.fork()
+if pid:
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+for _ in range(30):
+    select.select([], [], [], 0.05)
+os._exit(3)'''
+    # Freed memory is filled, so that who still reads it is misled.
+    box.d9_run([sys.executable, "-c", code], env={"MALLOC_PERTURB_": "170"}, rc=3)
+    ends = [e for e in box.events() if e["event"] == "exit" and e["code"] == 3]
+    last = max(s["t_ns"] for s in spans(box, "select") + spans(box, "pselect"))
+    equal(len(ends), 2, "ends with the code 3")
+    check(min(e["t_ns"] for e in ends) > last, "a process was given up while it ran: %s, last wait at %d" % (ends, last))
+
+
+@parametrise(["fork", "_Fork", "SYS_fork"])
+def a_thread_is_made_after_libcs_fork_alone(box, how):
+    code = '''import ctypes, os, select, sys
+libc = ctypes.CDLL(None)
+pid = {"fork": os.fork, "_Fork": lambda: libc._Fork(), "SYS_fork": lambda: libc.syscall(57)}[sys.argv[1]]()
+if pid:
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+for _ in range(30):
+    select.select([], [], [], 0.05)
+os.write(1, b"%d\\n" % len(os.listdir("/proc/self/task")))
+os._exit(5)'''
+    if how == "_Fork" and not hasattr(ctypes.CDLL(None), "_Fork"):
+        raise Skip("this libc has no _Fork")
+    r = box.run([sys.executable, "-c", code.replace("\\\\", "\\"), how], rc=5)
+    equal(r.out, "2\n" if how == "fork" else "1\n", "threads of the child")
+    # The recorder waits with everything else that it knows of until the end, which it drains.
+    equal(len([s for s in spans(box, "select") + spans(box, "pselect") if s["dur_ns"] > 40_000_000]), 30, "waits of the child")
+
+
+@test
+def a_member_that_calls_a_stranger_its_own(box):
+    """What the drainer, which may be root, sees of a process goes into memory that each member reads."""
+    marker = os.path.join(box.path, "the-strangers-program")
+    shutil.copy(shutil.which("sleep"), marker)
+    stranger = box.start([marker, "60"], shim=False)
+    with open("/proc/%d/stat" % stranger.pid, encoding="ascii") as f:
+        start = f.read().rsplit(")", 1)[1].split()[19]
+    code = '''import mmap, os, glob, select, struct, sys, time
+pid, start, marker = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3].encode()
+link = glob.glob(os.environ["D9_DIR"] + "/*/arena")[0]
+with open(os.readlink(link), "r+b") as f, mmap.mmap(f.fileno(), 0) as m:
+    own = next(at for at in range(0, len(m) // 128 * 128, 128) if m[at:at + 4] == struct.pack("<I", 1)
+               and m[at + 40:at + 48] == struct.pack("<ii", os.getpid(), os.getppid()))
+    m[own + 128:own + 256] = struct.pack("<IIQQQQii", 1, 0, 1, start, 1, 0, pid, 1) + bytes(80)
+    m[192:196] = struct.pack("<I", 2)
+    end = time.time() + 8
+    while time.time() < end: select.select([], [], [], 0.05)
+    args = 12288 # where the program's own arguments are
+    print(m.find(marker, 0, args), m.find(marker, args + 4096))'''
+    r = box.d9_run([sys.executable, "-c", code, str(stranger.pid), start, marker], rc=0)
+    equal(r.out, "-1 -1\n", "places at which the stranger's program is named")
+
+
+@test
 def a_member_that_writes_another_folder_into_the_memory(box):
     elsewhere = os.path.join(box.path, "elsewhere")
     os.mkdir(elsewhere)
