@@ -1,7 +1,10 @@
 /*
- * chaos SECONDS: everything that has ever troubled a recorder, at once: forks of all kinds, threads that come, go, are cancelled in
- * their waits or jump out of them, handlers that wait, modules that come and go, locks, pipes.  Each part checks its own
- * answers; two threads count their calls, which a recording must hold or have counted as lost.
+ * chaos SECONDS [THREADS EXITS]: everything that has ever troubled a recorder, at once: forks of all kinds, threads that come, go,
+ * are cancelled in their waits or jump out of them, handlers that wait, modules that come and go, programs that end while their
+ * threads live, locks, pipes.  Each part checks its own answers; two threads count their calls, which a recording must hold or have
+ * counted as lost.  It goes on until SECONDS have passed, THREADS threads have come and gone and EXITS programs have ended.
+ *
+ * chaos leave HOW: one of these programs.
  */
 #include "prog.h"
 
@@ -17,24 +20,29 @@
 #include <sys/wait.h>
 
 static volatile int stop;
+static volatile unsigned long threads, exits;
 static unsigned long forks, cancels, jumps, opens, turns, bytes, handled;
 extern pid_t _Fork(void);
 #pragma weak _Fork
 extern char **environ;
 
 /* ---- counted ---- */
+/* The recorder reads the CPU clock at the end of a wait or a gap above 1 ms, and a reading may be lost as well: turns that took half
+   as long are counted too.  One of them has at most three such ends: the gap before its call, the call, the gap after it. */
 struct counter {
 	int tid;
-	unsigned long n;
+	unsigned long n, slow;
 };
 static void *count(void *arg)
 {
 	struct counter *c = arg;
 	c->tid = my_tid();
-	while (!stop) {
+	for (uint64_t t = now_ns(), before; !stop; c->slow += t - before > 450000) {
 		poll(NULL, 0, 0);
 		c->n++;
 		raw(SYS_sched_yield);
+		before = t;
+		t = now_ns();
 	}
 	return NULL;
 }
@@ -54,7 +62,6 @@ static void reap(pid_t pid)
 	while (waitpid(pid, &status, 0) < 0)
 		MUST(errno == EINTR);
 	MUST(WIFEXITED(status) && WEXITSTATUS(status) == 7);
-	forks++;
 }
 static char *exit_7[] = {"sh", "-c", "exit 7", NULL};
 static __attribute__((noinline)) pid_t by_vfork(void)
@@ -73,15 +80,141 @@ static pid_t by_fork(unsigned kind)
 		_exit(in_child());
 	return pid;
 }
+static void start_living(void);
+/* The loader's and malloc's locks are whole after fork() alone, and exit()'s are not: threads, and then _exit. */
+static pid_t by_fork_that_makes_threads(void)
+{
+	pid_t pid = fork();
+	if (!pid) {
+		start_living();
+		_exit(in_child());
+	}
+	return pid;
+}
 static void *forker(void *arg)
 {
 	for (unsigned i = 0; !stop; i++) {
 		pid_t pid = -1;
 		if (i % 40 == 38)
 			MUST(!posix_spawn(&pid, "/bin/sh", NULL, NULL, exit_7, environ));
+		else if (i % 40 == 37)
+			pid = by_fork_that_makes_threads();
 		else
 			pid = i % 40 == 39 ? by_vfork() : by_fork(i % 3);
 		reap(pid);
+		forks++;
+	}
+	return arg;
+}
+
+/* ---- threads that come and go ---- */
+#define CROWD 50
+static void *visitor(void *arg)
+{
+	char b;
+	poll(NULL, 0, 0);
+	MUST(read(-1, &b, 1) == -1 && errno == EBADF);
+	if ((unsigned long)arg % 2)
+		pthread_exit((void *)~(unsigned long)arg);
+	return (void *)~(unsigned long)arg;
+}
+static void *crowd(void *arg)
+{
+	pthread_t t[CROWD];
+	pthread_attr_t small;
+	void *r;
+	MUST(!pthread_attr_init(&small) && !pthread_attr_setstacksize(&small, 1 << 16));
+	while (!stop) {
+		for (unsigned long i = 0; i < CROWD; i++)
+			MUST(!pthread_create(&t[i], &small, visitor, (void *)i));
+		for (unsigned long i = 0; i < CROWD; i++)
+			MUST(!pthread_join(t[i], &r) && (unsigned long)r == ~i);
+		threads += CROWD;
+	}
+	return arg;
+}
+
+/* ---- programs that end while their threads live ---- */
+#define N_LIVING 6
+static sem_t lives;
+static pthread_mutex_t held_for_ever = PTHREAD_MUTEX_INITIALIZER, with_cond = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t untold = PTHREAD_COND_INITIALIZER;
+static void *live(void *arg)
+{
+	sem_t nobody_posts;
+	sem_init(&nobody_posts, 0, 0);
+	sem_post(&lives);
+	switch ((long)arg) {
+	case 0:
+		for (;;)
+			poll(NULL, 0, 0);
+	case 1:
+		poll(NULL, 0, -1);
+		break;
+	case 2:
+		pthread_mutex_lock(&held_for_ever);
+		break;
+	case 3:
+		pthread_mutex_lock(&with_cond);
+		for (;;)
+			pthread_cond_wait(&untold, &with_cond);
+	case 4:
+		for (;;)
+			usleep(100);
+	default:
+		while (sem_wait(&nobody_posts))
+			;
+	}
+	give_up("a wait without end has ended");
+}
+static void start_living(void)
+{
+	pthread_t t;
+	MUST(!sem_init(&lives, 0, 0));
+	pthread_mutex_trylock(&held_for_ever);
+	for (long i = 0; i < N_LIVING; i++)
+		MUST(!pthread_create(&t, NULL, live, (void *)i));
+	for (int i = 0; i < N_LIVING; i++)
+		while (sem_wait(&lives))
+			MUST(errno == EINTR);
+}
+static void *exits_with_7(void *arg)
+{
+	(void)arg;
+	exit(7);
+}
+static int leave(int how)
+{
+	pthread_t t;
+	start_living();
+	switch (how) {
+	case 0:
+		exit(7);
+	case 1:
+		_exit(7);
+	case 2:
+		quick_exit(7);
+	case 3:
+		raw(SYS_exit_group, 7);
+		break;
+	case 4:
+		MUST(!pthread_create(&t, NULL, exits_with_7, NULL));
+		pthread_exit(NULL);
+	}
+	return 7;
+}
+static void *leaver(void *arg)
+{
+	char how[2] = "0", *argv[] = {"chaos", "leave", how, NULL}, *env[256] = {"D9_NAME=leaves"};
+	for (int n = 1, i = 0; environ[i] && n < 255; i++)
+		if (strncmp(environ[i], "D9_NAME=", 8))
+			env[n++] = environ[i];
+	for (unsigned i = 0; !stop; i++) {
+		pid_t pid;
+		how[0] = (char)('0' + i % 6);
+		MUST(!posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, env));
+		reap(pid);
+		exits++;
 	}
 	return arg;
 }
@@ -277,7 +410,11 @@ static void *opener(void *arg)
 
 int main(int argc, char **argv)
 {
-	uint64_t end = now_ns() + (uint64_t)(argc > 1 ? atoi(argv[1]) : 5) * 1000000000;
+	if (argc > 2 && !strcmp(argv[1], "leave"))
+		return leave(atoi(argv[2]));
+	uint64_t begin = now_ns(), end = begin + (uint64_t)(argc > 1 ? atoi(argv[1]) : 5) * 1000000000;
+	unsigned long min_threads = argc > 3 ? strtoul(argv[2], NULL, 10) : 1,
+		      min_exits = argc > 3 ? strtoul(argv[3], NULL, 10) : 1;
 	static struct counter counters[2];
 	pthread_t t[16];
 	int n = 0;
@@ -291,18 +428,21 @@ int main(int argc, char **argv)
 	MUST(!pthread_create(&t[n++], NULL, jumper, NULL) && !pthread_create(&t[n++], NULL, pinger, NULL));
 	MUST(!pthread_create(&t[n++], NULL, ponger, NULL) && !pthread_create(&t[n++], NULL, shooter, NULL));
 	MUST(!pthread_create(&t[n++], NULL, forker, NULL) && !pthread_create(&t[n++], NULL, canceller, NULL));
-	MUST(!pthread_create(&t[n++], NULL, opener, NULL));
+	MUST(!pthread_create(&t[n++], NULL, opener, NULL) && !pthread_create(&t[n++], NULL, crowd, NULL));
+	MUST(!pthread_create(&t[n++], NULL, leaver, NULL));
 	for (long i = 0; i < 3; i++)
 		MUST(!pthread_create(&t[n++], NULL, locker, (void *)i));
-	while (now_ns() < end)
+	while (now_ns() < end || threads < min_threads || exits < min_exits)
 		usleep(100000);
 	stop = 1;
 	for (int i = 0; i < n; i++)
 		MUST(!pthread_join(t[i], NULL));
 	for (int i = 0; i < 2; i++)
-		printf("COUNT tid=%d n=%lu\n", counters[i].tid, counters[i].n);
-	printf("DONE forks=%lu cancels=%lu jumps=%lu opens=%lu turns=%lu bytes=%lu handled=%lu\n", forks, cancels,
-	       jumps, opens, turns, bytes, handled);
-	MUST(forks && cancels && jumps && opens && turns && bytes && handled);
+		printf("COUNT tid=%d n=%lu slow=%lu\n", counters[i].tid, counters[i].n, counters[i].slow);
+	printf("DONE seconds=%lu forks=%lu threads=%lu exits=%lu cancels=%lu jumps=%lu opens=%lu turns=%lu bytes=%lu "
+	       "handled=%lu\n",
+	       (now_ns() - begin + 999999999) / 1000000000, forks, threads, exits, cancels, jumps, opens, turns, bytes,
+	       handled);
+	MUST(forks && threads && exits && cancels && jumps && opens && turns && bytes && handled);
 	return 5;
 }

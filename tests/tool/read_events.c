@@ -1,5 +1,7 @@
 /*
  * read_events FOLDER...: what a recording holds, as the JSON lines of `d9 dump --json`.
+ * read_events --sums FOLDER...: how much it holds: a line for each thread, event and hook, in memory that does not grow with
+ * the recording.
  *
  * The tests' own reading, and a second opinion on the reader's: it shares the segment decoder and the drainer with d9,
  * and nothing of what comes after.  Takes process folders; an `arena` that a dead family left is read from a copy.
@@ -46,7 +48,8 @@ struct pair {
 };
 struct recording {
 	struct thread *threads;
-	size_t n_threads, n_runs, n_items, n_pairs, cap_items;
+	d9_u32 *places; /* of threads, by id: see place_of() */
+	size_t n_places, n_threads, n_runs, n_items, n_pairs, cap_items;
 	d9_i32 pids[D9_N_PROCS];
 	struct site sites[N_META];
 	struct hook hooks[D9_N_HOOKS_MAX];
@@ -56,6 +59,14 @@ struct recording {
 	double hz;
 	d9_u32 clock;
 	char exe[1024];
+	struct sum *sums; /* open addressing; n = 0: free */
+	size_t n_sums, cap_sums;
+	int sums_only;
+};
+/* So many events of this kind, of this thread, from this site. */
+struct sum {
+	d9_u32 thread, site, id;
+	d9_u64 n, lost; /* lost: what gaps count */
 };
 
 static void *grow(void *p, size_t n, size_t size)
@@ -79,16 +90,33 @@ static void copy_text(char *to, size_t size, const struct d9_bytes *b, size_t fr
 
 /* ---- what a segment says --------------------------------------------------------------------------- */
 
+/* Where the thread with this id is noted, as index + 1, or is to be. */
+static d9_u32 *place_of(const struct recording *r, d9_u32 id)
+{
+	size_t i = (id * 2654435761u) & (r->n_places - 1);
+	while (r->places[i] && r->threads[r->places[i] - 1].id != id)
+		i = (i + 1) & (r->n_places - 1);
+	return &r->places[i];
+}
+
 static void add_thread(struct recording *r, const struct d9_ev_thread *e, const struct d9_bytes *tail)
 {
-	size_t i = 0;
-	while (i < r->n_threads && r->threads[i].id != e->id)
-		i++;
-	if (i == r->n_threads) {
-		r->threads = grow(r->threads, r->n_threads, sizeof(*r->threads));
-		r->n_threads++;
+	if (2 * r->n_threads >= r->n_places) {
+		free(r->places);
+		r->n_places = r->n_places ? 2 * r->n_places : 1024;
+		r->places = calloc(r->n_places, sizeof(*r->places));
+		if (!r->places)
+			abort();
+		for (size_t i = 0; i < r->n_threads; i++)
+			*place_of(r, r->threads[i].id) = (d9_u32)i + 1;
 	}
-	struct thread *t = &r->threads[i];
+	d9_u32 *place = place_of(r, e->id);
+	if (!*place) {
+		r->threads = grow(r->threads, r->n_threads, sizeof(*r->threads));
+		r->threads[r->n_threads].id = e->id;
+		*place = (d9_u32)++r->n_threads;
+	}
+	struct thread *t = &r->threads[*place - 1];
 	*t = (struct thread){.id = e->id, .proc = e->proc, .tid = e->tid};
 	copy_text(t->name, sizeof(t->name), tail, 0);
 }
@@ -147,6 +175,39 @@ static d9_u64 duration(const struct d9_rec *rec, d9_u16 id)
 	return d->kind == D9_KIND_SPAN ? ((const struct d9_ev_span *)rec)->dur : 0;
 }
 
+static struct sum *find_sum(struct sum *sums, size_t cap, const struct sum *like)
+{
+	size_t i = (like->thread * 2654435761u ^ like->site * 40503u ^ like->id) & (cap - 1);
+	while (sums[i].n && (sums[i].thread != like->thread || sums[i].site != like->site || sums[i].id != like->id))
+		i = (i + 1) & (cap - 1);
+	return &sums[i];
+}
+
+static void add_sum(struct recording *r, const struct d9_segr_event *ev)
+{
+	struct sum like = {.thread = ev->run.thread, .site = ev->rec->site, .id = ev->id};
+	if (2 * r->n_sums >= r->cap_sums) {
+		size_t cap = r->cap_sums ? 2 * r->cap_sums : 1024;
+		struct sum *more = calloc(cap, sizeof(*more));
+		if (!more)
+			abort();
+		for (size_t i = 0; i < r->cap_sums; i++)
+			if (r->sums[i].n)
+				*find_sum(more, cap, &r->sums[i]) = r->sums[i];
+		free(r->sums);
+		r->sums = more;
+		r->cap_sums = cap;
+	}
+	struct sum *s = find_sum(r->sums, r->cap_sums, &like);
+	if (!s->n) {
+		*s = like;
+		r->n_sums++;
+	}
+	s->n++;
+	if (ev->id == D9_EV_gap)
+		s->lost += ((const struct d9_ev_gap *)ev->rec)->events;
+}
+
 static int add_event(void *ctx, const struct d9_segr_event *ev)
 {
 	struct recording *r = ctx;
@@ -154,6 +215,11 @@ static int add_event(void *ctx, const struct d9_segr_event *ev)
 	r->clock = ev->clock;
 	if (d->kind == D9_KIND_META)
 		add_meta(r, ev);
+	if (r->sums_only) {
+		if (d->kind != D9_KIND_META)
+			add_sum(r, ev);
+		return 0;
+	}
 	r->items = grow(r->items, r->n_items, sizeof(*r->items));
 	struct item *it = &r->items[r->n_items];
 	*it = (struct item){
@@ -297,10 +363,8 @@ static void put_string(const char *key, const char *s, size_t n)
 
 static const struct thread *thread_of(const struct recording *r, d9_u32 id)
 {
-	for (size_t i = 0; i < r->n_threads; i++)
-		if (r->threads[i].id == id)
-			return &r->threads[i];
-	return NULL;
+	d9_u32 i = r->n_places ? *place_of(r, id) : 0;
+	return i ? &r->threads[i - 1] : NULL;
 }
 
 static void put_hook(const struct recording *r, d9_u32 site)
@@ -398,6 +462,21 @@ static void put_item(const struct recording *r, const struct item *it)
 	puts("}");
 }
 
+static void put_sums(const struct recording *r)
+{
+	for (size_t i = 0; i < r->cap_sums; i++) {
+		const struct sum *s = &r->sums[i];
+		const struct thread *t = s->n ? thread_of(r, s->thread) : NULL;
+		if (!t || t->proc >= D9_N_PROCS)
+			continue;
+		printf("{\"pid\":%d,\"tid\":%d,\"event\":\"%s\",\"n\":%llu,\"lost\":%llu", r->pids[t->proc], t->tid,
+		       d9_events[s->id].name, (unsigned long long)s->n, (unsigned long long)s->lost);
+		if (s->site)
+			put_hook(r, s->site);
+		puts("}");
+	}
+}
+
 static int by_time(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
@@ -414,12 +493,13 @@ static int is_segment(const struct dirent *e)
 	return n > 3 && !strcmp(e->d_name + n - 3, ".d9");
 }
 
-static int read_folder(const char *path)
+static int read_folder(const char *path, int sums_only)
 {
 	static struct recording r;
 	struct dirent **names;
 	int n = scandir(path, &names, is_segment, alphasort), dirfd = open(path, O_RDONLY | O_DIRECTORY), bad = 0;
 	memset(&r, 0, sizeof(r));
+	r.sums_only = sums_only;
 	if (n < 0 || dirfd < 0) {
 		fprintf(stderr, "read_events: %s: %s\n", path, strerror(errno));
 		return 1;
@@ -437,13 +517,14 @@ static int read_folder(const char *path)
 	qsort(r.items, r.n_items, sizeof(*r.items), by_time);
 	for (size_t i = 0; i < r.n_items; i++)
 		put_item(&r, &r.items[i]);
+	put_sums(&r);
 	return bad;
 }
 
 int main(int argc, char **argv)
 {
-	int bad = argc < 2;
-	for (int i = 1; i < argc; i++)
-		bad |= read_folder(argv[i]);
+	int sums_only = argc > 1 && !strcmp(argv[1], "--sums"), bad = argc < 2 + sums_only;
+	for (int i = 1 + sums_only; i < argc; i++)
+		bad |= read_folder(argv[i], sums_only);
 	return bad;
 }
