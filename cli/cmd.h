@@ -33,6 +33,9 @@ int d9_cmd_doctor(const struct d9_cmd *self, int argc, char **argv);
 int d9_cmd_schema(const struct d9_cmd *self, int argc, char **argv);
 int d9_cmd_help(const struct d9_cmd *self, int argc, char **argv);
 
+/* What lies in a traces folder and is a link leads out of it: nobody follows it. */
+bool d9_is_link(const char *path);
+
 /* ---- options of reading commands -------------------------------------------------------------- */
 
 struct d9_time {
@@ -72,5 +75,7 @@ const char *d9_format_duration(d9_u64 ns, char *buf);
 
 /* `d9: MESSAGE` on stderr; returns code. */
 int d9_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The same of what is no reason to give up. */
+void d9_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -18,46 +18,72 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FLUSH_WAIT_MS 5000
+#define WAIT_MS 5000
 
 /* Nobody drains: then this command does it, once. */
 static int flush_ourselves(const struct d9_live *l)
 {
 	struct d9_adopted a;
-	int dir = open(l->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int dir = *l->folder ? open(l->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (dir < 0)
-		return -errno;
+		return -ENOENT;
 	int r = d9_adopt_open(dir, D9_LEASE_RUN, NULL, &a);
 	if (r) {
 		close(dir);
 		return r;
 	}
-	r = d9_drain_pass(a.d, 0);
+	r = strcmp(a.path, l->path) ? -ESTALE : d9_drain_pass(a.d, 0);
 	d9_adopt_close(&a);
 	return r < 0 ? r : 0;
 }
 
-static int flush(struct d9_live *l)
+/* Tries until it is done or time is up. */
+static bool wait_for(bool (*done)(const struct d9_live *l, d9_u32 asked), const struct d9_live *l, d9_u32 asked)
+{
+	for (int ms = 0; ms < WAIT_MS; ms += 5) {
+		if (done(l, asked))
+			return true;
+		nanosleep(&(struct timespec){0, 5000000}, NULL);
+	}
+	return false;
+}
+
+static void wake_drainer(const struct d9_live *l)
+{
+	d9_add_relaxed(&l->h->drain_wake, 1);
+	(void)syscall(SYS_futex, &l->h->drain_wake, FUTEX_WAKE, 64, NULL, NULL, 0);
+}
+
+static bool flushed(const struct d9_live *l, d9_u32 asked)
+{
+	return (d9_i32)(d9_load_acquire(&l->h->flush_done) - asked) >= 0;
+}
+
+static int flush(const struct d9_live *l)
 {
 	d9_u32 asked = d9_add_acq_rel(&l->h->flush_asked, 1) + 1;
 	if (!d9_lease_fresh(&l->h->lease) && flush_ourselves(l) == 0)
 		return D9_EXIT_OK;
-	d9_add_relaxed(&l->h->drain_wake, 1);
-	(void)syscall(SYS_futex, &l->h->drain_wake, FUTEX_WAKE, 64, NULL, NULL, 0);
-	for (int ms = 0; ms < FLUSH_WAIT_MS; ms += 5) {
-		if ((d9_i32)(d9_load_acquire(&l->h->flush_done) - asked) >= 0)
-			return D9_EXIT_OK;
-		nanosleep(&(struct timespec){0, 5000000}, NULL);
-	}
-	return d9_fail(D9_EXIT_DATA, "the recorder did not flush within 5 s; `d9 status` says why");
+	wake_drainer(l);
+	return wait_for(flushed, l, asked)
+		       ? D9_EXIT_OK
+		       : d9_fail(D9_EXIT_DATA, "the recorder did not flush within 5 s; `d9 status` says why");
+}
+
+static bool locked(const struct d9_live *l, d9_u32 asked)
+{
+	(void)asked;
+	return !flock(l->fd, LOCK_EX | LOCK_NB);
 }
 
 /* Only so many switches are remembered until a drainer writes them; one that is overwritten would leave a lie about what was on. */
-static int turn(struct d9_live *l, bool on)
+static int turn(const struct d9_live *l, bool on)
 {
-	int code = D9_EXIT_OK;
 	/* Two orders at once: one after the other.  The lease is another kind of lock. */
-	(void)flock(l->fd, LOCK_EX);
+	if (!wait_for(locked, l, 0))
+		return d9_fail(D9_EXIT_DATA, "something has held the lock of %s for 5 s; `fuser %s` says which process",
+			       l->path, l->path);
+	int code = D9_EXIT_OK;
 	if (d9_load_acquire(&l->h->switches_next) - d9_load_acquire(&l->h->switches_told) >= D9_N_SWITCHES)
 		code = flush(l);
 	if (!code)

@@ -2,6 +2,7 @@
  * d9 dump: every event, one line each, in the order in which they began.  What a field is called and how
  * it is written follows from its descriptor alone, so a new event needs nothing here.
  */
+#include "clean.h"
 #include "json.h"
 #include "show.h"
 #include "timeline.h"
@@ -147,8 +148,11 @@ static void tail_json(const struct dump *d, struct d9_json *j, const struct d9_t
 /* A line stays a line whatever a program put into its strings. */
 static void put_clean(const char *s, size_t n)
 {
+	char *copy = d9_must_alloc(n + 1, 1);
 	for (size_t i = 0; i < n; i++)
-		putchar((unsigned char)s[i] < 0x20 || s[i] == 0x7f ? ' ' : s[i]);
+		copy[i] = s[i] ? s[i] : ' ';
+	fwrite(d9_clean(copy, n), 1, n, stdout);
+	free(copy);
 }
 
 static void tail_text(const struct d9_timeline_item *it, const char *key)

@@ -76,7 +76,8 @@ int d9_cmd_recover(const struct d9_cmd *self, int argc, char **argv)
 	for (int i = 0; i < n; i++) {
 		char path[PATH_MAX];
 		if (names[i]->d_name[0] != '.' &&
-		    snprintf(path, sizeof(path), "%s/%s", o.dir, names[i]->d_name) < (int)sizeof(path)) {
+		    snprintf(path, sizeof(path), "%s/%s", o.dir, names[i]->d_name) < (int)sizeof(path) &&
+		    !d9_is_link(path)) {
 			int one = recover_one(path, &families, &records);
 			code = one > code ? one : code;
 		}

@@ -1,4 +1,5 @@
 /* d9 status: what is being recorded, how far back it reaches, and what is wrong. */
+#include "clean.h"
 #include "cmd.h"
 #include "json.h"
 #include "live.h"
@@ -113,20 +114,31 @@ static void from_header(const struct d9_live *l, struct state *s)
 	if (s->error_code)
 		snprintf(s->error, sizeof(s->error), "%.*s: %s", (int)sizeof(h->error_text) - 1, h->error_text,
 			 strerror((int)h->error_errno));
+	d9_clean(s->error, strlen(s->error));
 	snprintf(s->warnings, sizeof(s->warnings), "%.*s", (int)sizeof(h->warnings) - 1, h->warnings);
+	for (char *line = s->warnings; *line; line += *line == '\n') {
+		size_t n = strcspn(line, "\n");
+		line = d9_clean(line, n) + n;
+	}
 	tell_rings(l, s);
 	/* A drainer that has not been heard of for long while there is something to drain is a recorder that stands still. */
 	bool stopped = !s->supported || (s->heartbeat_age != D9_NOT_KNOWN && s->heartbeat_age > 10000000000ull);
 	s->word = !s->alive ? "dead" : s->error_code ? "failed" : stopped ? "stopped" : h->mask ? "on" : "off";
 }
 
+static void name_it(struct state *s, const char *path)
+{
+	const char *base = strrchr(path, '/');
+	snprintf(s->id, sizeof(s->id), "%.*s", (int)sizeof(s->id) - 1, base ? base + 1 : path);
+	d9_clean(s->id, strlen(s->id));
+}
+
 /* 0, or -EACCES or -EPERM: whether it runs may not be looked at. */
 static int read_folder(const char *folder, struct state *s)
 {
 	struct d9_live l;
-	const char *base = strrchr(folder, '/');
 	*s = (struct state){.heartbeat_age = D9_NOT_KNOWN, .word = "dead"};
-	snprintf(s->id, sizeof(s->id), "%.*s", (int)sizeof(s->id) - 1, base ? base + 1 : folder);
+	name_it(s, folder);
 	disk_use(folder, s);
 	int r = d9_live_open_folder(folder, 0, &l);
 	if (!r) {
@@ -191,6 +203,18 @@ static void print_json(const char *loss, d9_u64 covers, d9_u64 disk, const struc
 	(void)d9_json_end_document(&j);
 }
 
+/* Valid until the next call. */
+static const char *label(const char *s)
+{
+	static char buf[2 * sizeof(((struct state *)0)->id)];
+	size_t n = 0;
+	for (; *s && n + 2 < sizeof(buf); buf[n++] = *s++)
+		if (*s == '"' || *s == '\\')
+			buf[n++] = '\\';
+	buf[n] = '\0';
+	return buf;
+}
+
 /* Text of the OpenMetrics exposition format. */
 static void print_metrics(d9_u64 disk, const struct state *s, size_t n)
 {
@@ -198,7 +222,7 @@ static void print_metrics(d9_u64 disk, const struct state *s, size_t n)
 #define EACH(fmt, name, value)         \
 	for (size_t i = 0; i < n; i++) \
 		if (s[i].readable)     \
-			printf(name "{process=\"%s\",pid=\"%d\"} " fmt "\n", s[i].id, s[i].pid, value);
+			printf(name "{process=\"%s\",pid=\"%d\"} " fmt "\n", label(s[i].id), s[i].pid, value);
 	METRIC("d9_up", "gauge", "1 if a process of the family lives.");
 	EACH("%d", "d9_up", s[i].alive)
 	METRIC("d9_configured", "gauge", "1 if hooks are configured.");
@@ -220,7 +244,7 @@ static void print_metrics(d9_u64 disk, const struct state *s, size_t n)
 	METRIC("d9_heartbeat_age_seconds", "gauge", "Since the drainer's last pass.");
 	for (size_t i = 0; i < n; i++)
 		if (s[i].readable && s[i].heartbeat_age != D9_NOT_KNOWN)
-			printf("d9_heartbeat_age_seconds{process=\"%s\",pid=\"%d\"} %.3f\n", s[i].id, s[i].pid,
+			printf("d9_heartbeat_age_seconds{process=\"%s\",pid=\"%d\"} %.3f\n", label(s[i].id), s[i].pid,
 			       (double)s[i].heartbeat_age / 1e9);
 	printf("# EOF\n");
 #undef METRIC
@@ -323,7 +347,8 @@ static void collect(const char *dir, struct found *f)
 	for (int i = 0; i < n; i++) {
 		char path[4096];
 		if (names[i]->d_name[0] != '.' &&
-		    snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name) < (int)sizeof(path)) {
+		    snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name) < (int)sizeof(path) &&
+		    !d9_is_link(path)) {
 			r = is_process_folder(path);
 			if (r > 0)
 				look_into(f, path);
@@ -354,9 +379,9 @@ static int collect_pid(int pid, struct found *f)
 	d9_vec_room(&f->of);
 	struct state *s = &f->of.v[f->of.n++];
 	*s = (struct state){.heartbeat_age = D9_NOT_KNOWN};
-	const char *base = strrchr(l.folder, '/');
-	snprintf(s->id, sizeof(s->id), "%.*s", (int)sizeof(s->id) - 1, base ? base + 1 : l.folder);
-	disk_use(l.folder, s);
+	name_it(s, *l.folder ? l.folder : l.path);
+	if (*l.folder)
+		disk_use(l.folder, s);
 	from_header(&l, s);
 	s->pid = pid;
 	d9_live_close(&l);
@@ -396,7 +421,7 @@ int d9_cmd_status(const struct d9_cmd *self, int argc, char **argv)
 	if (!r && !f.of.n)
 		r = nothing_found(&f, o.dir);
 	for (size_t i = 0; f.of.n && i < f.denied.n; i++)
-		fprintf(stderr, "d9: no permission to read %s: it is left out\n", f.denied.v[i]);
+		d9_warn("no permission to read %s: it is left out", f.denied.v[i]);
 	if (!r)
 		print(&f, metrics != NULL, o.json);
 	for (size_t i = 0; i < f.denied.n; i++)

@@ -3,30 +3,13 @@
  * its depth, and whoever opens a container clears that, whoever closes one sets it.
  */
 #include "json.h"
+#include "clean.h"
 
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
-
-/*
- * Length of the well-formed UTF-8 sequence at s, 0 if there is none.  Overlong forms, surrogates and
- * what lies above U+10FFFF are refused as RFC 3629 asks: strict parsers would refuse the whole document.
- */
-static unsigned utf8_length(const unsigned char *s, size_t n)
-{
-	unsigned len = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
-	if (len == 0 || len > n)
-		return 0;
-	for (unsigned i = 1; i < len; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0) || (s[0] == 0xf0 && s[1] < 0x90) ||
-	    (s[0] == 0xf4 && s[1] >= 0x90))
-		return 0;
-	return len;
-}
 
 static void write_ascii(FILE *f, unsigned char c)
 {
@@ -47,7 +30,7 @@ static void write_ascii(FILE *f, unsigned char c)
 		fputs("\\r", f);
 		break;
 	default:
-		if (c < 0x20)
+		if (c < 0x20 || c == 0x7f)
 			fprintf(f, "\\u%04x", c);
 		else
 			fputc(c, f);
@@ -59,9 +42,11 @@ static void write_string(FILE *f, const char *s, size_t n)
 	const unsigned char *p = (const unsigned char *)s, *end = p + n;
 	fputc('"', f);
 	while (p < end) {
-		unsigned len = utf8_length(p, (size_t)(end - p));
+		unsigned len = d9_utf8_length(p, (size_t)(end - p));
 		if (len == 1)
 			write_ascii(f, *p);
+		else if (len && d9_is_control(p, len)) /* fits JSON as it is, but not the terminal that shows it */
+			fprintf(f, "\\u%04x", p[1]);
 		else if (len)
 			fwrite(p, 1, len, f);
 		else

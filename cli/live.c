@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define PREFIX "/dev/shm/d9-"
@@ -24,7 +25,7 @@ static int open_arena(const char *path, int write, struct d9_live *ret)
 	if (!d9_adopt_name_is_ours(path))
 		return -EBADMSG;
 	snprintf(ret->path, sizeof(ret->path), "%s", path);
-	ret->fd = open(path, (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC);
+	ret->fd = open(path, (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (ret->fd < 0)
 		return -errno;
 	if (fstat(ret->fd, &st) || !S_ISREG(st.st_mode) || st.st_size < (off_t)D9_HEADER_BYTES)
@@ -70,29 +71,67 @@ int d9_live_open_folder(const char *folder, int write, struct d9_live *ret)
 	return r;
 }
 
+/* A line of /proc/PID/maps: which file a mapping is of. */
+struct mapped {
+	unsigned long long inode;
+	unsigned major, minor;
+	const char *path; /* of the line, as the kernel writes it: " (deleted)" behind a name that is gone */
+};
+static bool parse_line(const char *line, struct mapped *ret)
+{
+	int n = 0;
+	if (sscanf(line, "%*s %*s %*s %x:%x %llu %n", &ret->major, &ret->minor, &ret->inode, &n) != 3 || !n)
+		return false;
+	ret->path = line + n;
+	return true;
+}
+
+/* The file may have another name by now, and its name another file. */
+static int open_mapped(const struct mapped *m, int write, struct d9_live *ret)
+{
+	struct stat st;
+	if (strstr(m->path, " (deleted)"))
+		return -ESTALE;
+	int r = open_arena(m->path, write, ret);
+	if (!r && (fstat(ret->fd, &st) || st.st_ino != m->inode || major(st.st_dev) != m->major ||
+		   minor(st.st_dev) != m->minor))
+		r = -ESTALE;
+	if (r)
+		d9_live_close(ret);
+	return r == -ENOENT || r == -ELOOP ? -ESTALE : r;
+}
+
+/* What the header says of its folder is a claim of the program's: it counts if the folder says so too. */
+static void find_folder(struct d9_live *l)
+{
+	char link[sizeof(l->h->dir) + sizeof("/arena")], target[sizeof(l->path)];
+	snprintf(link, sizeof(link), "%.*s/arena", (int)sizeof(l->h->dir) - 1, l->h->dir);
+	ssize_t n = readlink(link, target, sizeof(target));
+	if (n > 0 && (size_t)n == strlen(l->path) && !memcmp(target, l->path, (size_t)n))
+		snprintf(l->folder, sizeof(l->folder), "%.*s", (int)sizeof(l->h->dir) - 1, l->h->dir);
+}
+
 int d9_live_open_pid(int pid, int write, struct d9_live *ret)
 {
-	char name[64], line[PATH_MAX + 128], *path = NULL;
+	char name[64], line[PATH_MAX + 128];
+	int r = -ENOENT;
 	*ret = (struct d9_live){.fd = -1};
 	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
 	FILE *f = fopen(name, "re");
 	if (!f)
 		return errno == ENOENT ? -ESRCH : -errno;
-	while (!path && fgets(line, sizeof(line), f)) {
+	while (r && fgets(line, sizeof(line), f)) {
+		struct mapped m;
 		line[strcspn(line, "\n")] = 0;
-		path = strstr(line, PREFIX);
+		if (parse_line(line, &m) && !strncmp(m.path, PREFIX, sizeof(PREFIX) - 1)) {
+			int one = open_mapped(&m, write, ret);
+			r = one == 0 || r == -ENOENT ? one : r;
+		}
 	}
 	fclose(f);
-	if (!path)
-		return -ENOENT;
-	int r = open_arena(path, write, ret);
-	if (r) {
-		d9_live_close(ret);
-		return r;
-	}
-	/* What the header says of its folder is a claim of the program's: shown, and opened only to read segments. */
-	snprintf(ret->folder, sizeof(ret->folder), "%.*s", (int)sizeof(ret->h->dir) - 1, ret->h->dir);
-	return 0;
+	if (!r)
+		find_folder(ret);
+	return r;
 }
 
 int d9_live_fail(int pid, int r)
@@ -114,6 +153,12 @@ int d9_live_fail(int pid, int r)
 				"recorded is not known; use d9 in the container in which the process runs",
 				pid, pid);
 		return d9_fail(D9_EXIT_PERMISSION, "process %d belongs to another user; use its user or root", pid);
+	case -ESTALE:
+		return d9_fail(
+			D9_EXIT_DATA,
+			"the session memory of process %d was removed or replaced: it goes on without being heard of; "
+			"restart it to record it again",
+			pid);
 	case -EBADMSG:
 		return d9_fail(
 			D9_EXIT_DATA,

@@ -6,8 +6,10 @@
 #include "schema.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* In the order in which a newcomer needs them. */
 static const struct d9_cmd commands[] = {
@@ -163,8 +165,22 @@ static int dispatch(int argc, char **argv)
 	return cmd ? cmd->run(cmd, argc - 1, argv + 1) : refuse(argv[1]);
 }
 
+/* Session memory is mapped where orders are given and where it is drained, and who owns the file may cut it off meanwhile. */
+static int code_if_cut_off = D9_EXIT_DATA;
+static void cut_off(int sig)
+{
+	static const char text[] =
+		"d9: session memory was cut off while it was in use; whoever may write to the file did it\n";
+	(void)sig;
+	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+	_exit(code_if_cut_off);
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 1 && !strcmp(argv[1], "run"))
+		code_if_cut_off = 125;
+	signal(SIGBUS, cut_off);
 	int code = dispatch(argc, argv);
 	/* A full disk behind stdout must not look like success to the script that reads it. */
 	if ((fflush(stdout) != 0 || ferror(stdout)) && code < D9_EXIT_USAGE)

@@ -3,6 +3,7 @@
  * to read, and the sentence with which a command gives up.
  */
 #include "cmd.h"
+#include "clean.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -16,20 +17,36 @@
 #define GO_ON 0
 #define LEAVE(code) ((code) + 1) /* see d9_read_opts_parse */
 
-int d9_fail(int code, const char *fmt, ...)
+static void say(const char *fmt, va_list ap)
 {
 	char text[8192];
+	vsnprintf(text, sizeof(text), fmt, ap);
+	fflush(stdout); /* so that the two streams read in the right order on a terminal */
+	/* A name from outside may hold line ends and escapes; the message stays one line. */
+	fprintf(stderr, "d9: %s\n", d9_clean(text, strlen(text)));
+}
+
+int d9_fail(int code, const char *fmt, ...)
+{
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	say(fmt, ap);
 	va_end(ap);
-	/* A name from outside may hold line ends and escapes; the message stays one line. */
-	for (char *p = text; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			*p = '?';
-	fflush(stdout); /* so that the two streams read in the right order on a terminal */
-	fprintf(stderr, "d9: %s\n", text);
 	return code;
+}
+
+void d9_warn(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
+}
+
+bool d9_is_link(const char *path)
+{
+	struct stat st;
+	return !lstat(path, &st) && S_ISLNK(st.st_mode);
 }
 
 /* ---- durations -------------------------------------------------------------------------------- */

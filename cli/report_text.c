@@ -73,8 +73,7 @@ static void command_line(const struct d9_trace_proc *p)
 		arg += strlen(arg) + 1; /* argv[0] repeats the name */
 	for (int n = 0; arg < end && n < 6; arg += strlen(arg) + 1, n++) {
 		putchar(' ');
-		for (int i = 0; i < 60 && arg[i]; i++) /* a script as an argument has line ends, and may have worse */
-			putchar((unsigned char)arg[i] < ' ' || arg[i] == 0x7f ? ' ' : arg[i]);
+		printf("%.60s", arg);
 	}
 }
 

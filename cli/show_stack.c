@@ -1,4 +1,5 @@
 /* Stacks as JSON and as a headline. */
+#include "clean.h"
 #include "show.h"
 
 void d9_show_resolve(struct d9_trace *t, d9_u32 proc, const struct d9_bytes *stack, d9_u64 ra, struct d9_stack *ret)
@@ -74,7 +75,7 @@ const char *d9_show_frame(const struct d9_frame *f, char *buf, size_t n)
 {
 	if (!f->symbol) {
 		snprintf(buf, n, "%s+0x%llx", f->module ? f->module : "?", (unsigned long long)f->offset);
-		return buf;
+		return d9_clean(buf, strlen(buf));
 	}
 	char name[160];
 	short_name(f->symbol, name, sizeof(name));
@@ -84,7 +85,7 @@ const char *d9_show_frame(const struct d9_frame *f, char *buf, size_t n)
 		snprintf(buf, n, "%s (%s:%d)", name, base, f->line);
 	else
 		snprintf(buf, n, "%s", name);
-	return buf;
+	return d9_clean(buf, strlen(buf)); /* a symbol is whatever the file says */
 }
 
 static size_t add_frame(const struct d9_frame *f, char *buf, size_t used, size_t n)

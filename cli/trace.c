@@ -28,7 +28,7 @@ void *d9_bump(struct d9_trace *t, size_t n)
 	return p;
 }
 
-const char *d9_bump_str(struct d9_trace *t, const void *s, size_t n)
+char *d9_bump_str(struct d9_trace *t, const void *s, size_t n)
 {
 	char *p = d9_bump(t, n + 1);
 	if (n)
@@ -147,7 +147,7 @@ static void apply(struct d9_trace *t, const struct d9_read_opts *o)
 static void tell_warnings(const struct d9_trace *t)
 {
 	for (size_t i = 0; i < t->warnings.n; i++)
-		fprintf(stderr, "d9: %s\n", t->warnings.v[i]);
+		d9_warn("%s", t->warnings.v[i]);
 	if (t->torn_blocks)
 		fprintf(stderr, "d9: %llu damaged or unfinished block%s left out; everything else was read\n",
 			(unsigned long long)t->torn_blocks, t->torn_blocks == 1 ? " is" : "s are");

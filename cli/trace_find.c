@@ -4,6 +4,7 @@
  * exec'd by (same pid and start time) or is a child of (ppid) a process of another one belongs to it.
  * Everything else in the folder is somebody else's and is passed over in silence.
  */
+#include "clean.h"
 #include "trace_internal.h"
 
 #include <dirent.h>
@@ -36,6 +37,9 @@ static char *join(const char *dir, const char *name)
 	snprintf(path, n, "%s/%s", dir, name);
 	return path;
 }
+
+/* A name as it may be printed. */
+static char *shown(const char *name) { return d9_clean(strdup(name), strlen(name)); }
 
 static int by_number(const void *a, const void *b)
 {
@@ -236,7 +240,7 @@ static int read_all(const char *dir, const char *wanted, candidates *all)
 			continue;
 		struct candidate c = {.parent = D9_NO_INDEX};
 		char *path = join(dir, e->d_name);
-		int r = list_folder(path, &c.folder);
+		int r = d9_is_link(path) ? -ENOTDIR : list_folder(path, &c.folder);
 		free(path);
 		if (r == -EACCES) {
 			denied++;
@@ -253,7 +257,7 @@ static int read_all(const char *dir, const char *wanted, candidates *all)
 	if (wanted_denied || (denied && !all->n))
 		return -EACCES;
 	if (denied && (!wanted || !strcmp(wanted, "all")))
-		fprintf(stderr, "d9: left out of %s: %u folder%s that may not be read by this user\n", dir, denied,
+		d9_warn("left out of %s: %u folder%s that may not be read by this user", dir, denied,
 			denied == 1 ? "" : "s");
 	return all->n ? 0 : -ENOENT;
 }
@@ -283,7 +287,7 @@ static int by_created(const void *a, const void *b)
 
 static void take(candidates *all, size_t root, bool every, struct d9_selection *ret)
 {
-	ret->session = strdup(every ? "all" : all->v[root].folder.name);
+	ret->session = shown(every ? "all" : all->v[root].folder.name);
 	for (size_t i = 0; i < all->n; i++)
 		if (every || root_index(all, i) == root)
 			d9_vec_push(&ret->folders, all->v[i].folder);
@@ -340,7 +344,7 @@ int d9_find_session(const struct d9_read_opts *o, struct d9_selection *ret)
 		return tell(o, -errno);
 	if (S_ISREG(st.st_mode)) {
 		struct d9_folder f = {.path = strdup(o->dir), .name = base_name(o->dir), .is_file = true};
-		ret->session = strdup(f.name);
+		ret->session = shown(f.name);
 		d9_vec_push(&ret->folders, f);
 		return D9_EXIT_OK;
 	}
@@ -349,7 +353,7 @@ int d9_find_session(const struct d9_read_opts *o, struct d9_selection *ret)
 	if (r < 0)
 		return tell(o, r);
 	if (f.segments.n || f.has_arena) {
-		ret->session = strdup(f.name);
+		ret->session = shown(f.name);
 		d9_vec_push(&ret->folders, f);
 		return D9_EXIT_OK;
 	}

@@ -62,7 +62,7 @@ int d9_arena_input(const char *path, d9_drained_fn *drained, void *ctx, struct d
 
 /* ---- trace.c ---- */
 void *d9_bump(struct d9_trace *t, size_t n); /* lives as long as the trace; 8-aligned */
-const char *d9_bump_str(struct d9_trace *t, const void *s, size_t n);
+char *d9_bump_str(struct d9_trace *t, const void *s, size_t n);
 void d9_trace_warn(struct d9_trace *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -3,6 +3,7 @@
  * indices of the session as they are met.  While segments are being read times stay raw (cycles of the
  * family's clock); trace_finish.c turns them into ns when all readings of the clock are known.
  */
+#include "clean.h"
 #include "trace_internal.h"
 
 #include <errno.h>
@@ -152,7 +153,7 @@ static d9_u32 site_index(struct d9_loader *l, d9_u32 id)
 static const char *tail_str(struct d9_loader *l, const struct d9_bytes *b, size_t *n)
 {
 	*n = b->n;
-	return d9_bump_str(l->t, b->p, b->n);
+	return d9_clean(d9_bump_str(l->t, b->p, b->n), b->n);
 }
 
 static void take_proc(struct d9_loader *l, const struct d9_segr_event *ev)
@@ -187,8 +188,9 @@ static const char *clean_name(struct d9_loader *l, const char *had, const struct
 	char name[64];
 	size_t n = 0;
 	for (; n < b->n && n + 1 < sizeof(name) && b->p[n]; n++)
-		name[n] = b->p[n] < 0x20 || b->p[n] == 0x7f ? '?' : (char)b->p[n];
+		name[n] = (char)b->p[n];
 	name[n] = '\0';
+	d9_clean(name, n);
 	return strcmp(had, name) ? d9_bump_str(l->t, name, n) : had;
 }
 

@@ -94,10 +94,21 @@ int d9_segr_block_at(struct d9_segr *r, d9_u64 at, struct d9_block_header *h, co
 	return 0;
 }
 
+/* A file can state any size and hold next to nothing: where the next bytes may be that a block can begin with. */
+static d9_u64 after_hole(const struct d9_segr_source *s, d9_u64 at)
+{
+	if (s->mem)
+		return at;
+	off_t data = lseek(s->fd, (off_t)at, SEEK_DATA);
+	if (data < 0)
+		return errno == ENXIO ? s->size : at;
+	return (d9_u64)data > at + 3 ? (d9_u64)data - 3 : at;
+}
+
 int d9_segr_find_magic(struct d9_segr *r, d9_u64 at, d9_u64 *ret)
 {
 	static const d9_u32 magic = D9_BLOCK_MAGIC;
-	while (at < r->src.size) {
+	while ((at = after_hole(&r->src, at)) < r->src.size) {
 		d9_u64 left = r->src.size - at;
 		size_t n = left < WINDOW_BYTES ? (size_t)left : WINDOW_BYTES;
 		int error;

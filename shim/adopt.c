@@ -51,7 +51,7 @@ static int open_file(int dirfd, struct d9_adopted *a)
 	a->path[n] = 0;
 	if (!d9_adopt_name_is_ours(a->path))
 		return -EBADMSG;
-	long fd = d9_sys3(SYS_open, (long)a->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+	long fd = d9_sys3(SYS_open, (long)a->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0)
 		return fd == -EACCES ? -EPERM : (int)fd;
 	struct stat st, folder;

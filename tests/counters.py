@@ -11,8 +11,8 @@ THREADS, FIRST, BYTES = 4, 1000000, 64
 class Shared:
     """The counters that the threads bump after each call; see prog/kill.c."""
 
-    def __init__(self, box):
-        self.path = os.path.join(box.path, "counters")
+    def __init__(self, box, name="counters"):
+        self.path = os.path.join(box.path, name)
         with open(self.path, "wb") as f:
             f.write(bytes(4096))
         self.file = open(self.path, "r+b")

@@ -1,4 +1,5 @@
 /* Durations, moments, options and JSON: what every command of d9 stands on. */
+#include "cli/clean.h"
 #include "cli/cmd.h"
 #include "cli/json.h"
 
@@ -34,6 +35,24 @@ static void test_durations(void)
 		CHECK(d9_parse_duration(bad[i], &ns) < 0);
 	for (size_t i = 0; i < N(shown); i++)
 		CHECK(!strcmp(d9_format_duration(shown[i].ns, buf), shown[i].text));
+}
+
+static void test_clean(void)
+{
+	static const char *const pairs[][2] = {{"plain", "plain"},
+					       {"\033[31m\a\177", "?[31m??"},
+					       {"a\nb\tc\r", "a b c "},
+					       {"\xc2\x9b\xc2\x80", "????"},
+					       {"gr\xc3\xbc\xc3\x9f\xe2\x82\xac", "gr\xc3\xbc\xc3\x9f\xe2\x82\xac"},
+					       {"\x9b\xff\xc3", "???"},
+					       {"\xed\xa0\x80", "???"}};
+	for (size_t i = 0; i < N(pairs); i++) {
+		char buf[32];
+		snprintf(buf, sizeof(buf), "%s", pairs[i][0]);
+		CHECK(!strcmp(d9_clean(buf, strlen(buf)), pairs[i][1]));
+	}
+	char two[] = "a\0\033b";
+	CHECK(!memcmp(d9_clean(two, 4), "a\0?b", 4)); /* what separates stays */
 }
 
 static int parse(struct d9_read_opts *o, const char **top, unsigned n_operands, const char *const *args)
@@ -128,6 +147,7 @@ static void test_json(void)
 int main(void)
 {
 	test_durations();
+	test_clean();
 	test_options();
 	test_default_dir();
 	test_json();
