@@ -34,7 +34,7 @@ SECRET = "the-secret-of-another"  # an argument of a program that was recorded o
 # ---- the layout (format/arena.h), as far as it is attacked by name; sound() says if it is not that any more ----
 
 N_HOOKS, N_WAKERS, N_SITES, N_TYPES, N_PROCS, N_THREADS, N_MODULES = 512, 1024, 4096, 64, 4096, 16384, 2048
-HEADER, CLOCKS, TEXT = 16384, 4096, 8192
+HEADER, CLOCKS, TEXT, HOOK = 16384, 4096, 8192, 64
 DIR, NAME, ERROR_TEXT, WARNINGS, EXE = 8192, 9216, 9280, 9728, 12288
 MASK, FLUSH_ASKED, DRAIN_WAKE, PROC_NEXT = 128, 144, 164, 192
 LEASE_HEARTBEAT, ERROR_CODE = 336, 344
@@ -48,7 +48,7 @@ def pages(n):
 class Layout:
     def __init__(self, n):
         self.hooks = HEADER
-        self.chunk_table = self.hooks + N_HOOKS * 48
+        self.chunk_table = self.hooks + N_HOOKS * HOOK
         self.wakers = self.chunk_table + pages(n * 8)
         self.sites = self.wakers + N_WAKERS * 32
         self.types = self.sites + N_SITES * 32
@@ -61,7 +61,7 @@ class Layout:
 
     def region(self):
         """A place of each kind as often as of any other; of the tables, what is used."""
-        return RANDOM.choice([(0, 512), (0, 512), (CLOCKS, 4096), (TEXT, 8192), (self.hooks, 48 * 40), (self.chunk_table, 512),
+        return RANDOM.choice([(0, 512), (0, 512), (CLOCKS, 4096), (TEXT, 8192), (self.hooks, HOOK * 40), (self.chunk_table, 512),
                               (self.wakers, 4096), (self.sites, 65536), (self.types, 512), (self.procs, 512),
                               (self.threads, 2560), (self.calls, 8192), (self.modules, 384 * 8), (self.chunks, 65536)])
 
@@ -306,8 +306,8 @@ def texts_that_a_terminal_would_obey(box):
             c.text(place, EVIL, room)
         c.u32(ERROR_CODE, 1)
         for i in range(1, 40):
-            c.text(at.hooks + 48 * i, EVIL, 32)
-            c.text(at.hooks + 48 * i + 32, b"\x1b[3m", 12)
+            c.text(at.hooks + HOOK * i, EVIL, 48)
+            c.text(at.hooks + HOOK * i + 48, b"\x1b[3m", 12)
         for i in range(8):
             c.text(at.threads + 256 * i + 16, EVIL, 16)
             c.text(at.modules + 384 * i + 88, EVIL, 296)
