@@ -24,6 +24,8 @@ int d9_cmd_report(const struct d9_cmd *self, int argc, char **argv);
 int d9_cmd_hist(const struct d9_cmd *self, int argc, char **argv);
 int d9_cmd_spans(const struct d9_cmd *self, int argc, char **argv);
 int d9_cmd_locks(const struct d9_cmd *self, int argc, char **argv);
+int d9_cmd_tasks(const struct d9_cmd *self, int argc, char **argv);
+int d9_cmd_task(const struct d9_cmd *self, int argc, char **argv);
 int d9_cmd_dump(const struct d9_cmd *self, int argc, char **argv);
 int d9_cmd_status(const struct d9_cmd *self, int argc, char **argv);
 int d9_cmd_ctl(const struct d9_cmd *self, int argc, char **argv);

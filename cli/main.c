@@ -40,6 +40,18 @@ static const struct d9_cmd commands[] = {
 	{"locks", d9_cmd_locks, "[DIR]", "List what threads waited for, who waited and who held it.",
 	 "Example:\n"
 	 "  d9 locks --json | jq '.locks[0].holders'\n"},
+	{"tasks", d9_cmd_tasks, "[--longest-poll|--most-polls|--idle] [--name RE] [DIR]",
+	 "List the tasks that a program told of (shim/d9.h).",
+	 "  --longest-poll  the one with the longest poll first, which is the default\n"
+	 "  --most-polls    the one that was polled most often first\n"
+	 "  --idle          those that wait for a wake, the one that waits longest first\n"
+	 "  --name RE       those whose name matches the extended regular expression\n\n"
+	 "Example:\n"
+	 "  d9 tasks --idle --name 'accept|conn'\n"},
+	{"task", d9_cmd_task, "KEY [DIR]", "Tell the life of one task.",
+	 "KEY is PID:MODULE:ID as `d9 tasks` prints it, or ID alone where one task has it.\n\n"
+	 "Example:\n"
+	 "  d9 task 4711:0:17\n"},
 	{"hist", d9_cmd_hist, "KIND [DIR]", "Show how durations of one kind are spread.",
 	 "KIND is a family of hooks (epoll, futex, read, ...), or what follows from them: park; poll-span, between "
 	 "two\n"
@@ -94,8 +106,7 @@ static const struct d9_cmd commands[] = {
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 /* Named so that a script which meets an older d9 is told the truth, not "no command". */
-static const char *const not_built[] = {"top",    "view",  "export", "tasks", "task", "runq",
-					"offcpu", "flame", "attach", "diff",  "ship"};
+static const char *const not_built[] = {"top", "view", "export", "runq", "offcpu", "flame", "attach", "diff", "ship"};
 
 static const struct d9_cmd *find(const char *name)
 {

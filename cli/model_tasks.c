@@ -4,50 +4,55 @@
  * it is polled is queued from that poll's end on; of several wakes the first counts.
  */
 #include "model_internal.h"
+#include "tasks.h"
 
-struct moment { /* of a task */
-	d9_u64 t, t1, task;
-	d9_u32 proc, module, runtime;
-	d9_u32 thread, rt; /* rt: D9_NO_INDEX for a wake */
-};
-typedef D9_VEC(struct moment) moments;
-
-static void add_polls(const struct d9_model *m, d9_u32 thread, moments *all)
+static void add_polls(const struct d9_model *m, d9_u32 thread, d9_moments *all)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
 	for (d9_u32 i = 0; i < th->rt.n; i++) {
 		const struct d9_rt_span *r = &th->rt.v[i];
 		if (!r->park)
-			d9_vec_push(all, (struct moment){.t = r->t0,
-							 .t1 = r->t1,
-							 .task = r->task,
-							 .proc = th->proc,
-							 .module = r->module,
-							 .runtime = r->runtime,
-							 .thread = thread,
-							 .rt = i});
+			d9_vec_push(all, (struct d9_moment){.what = D9_TASK_POLL,
+							    .t = r->t0,
+							    .t1 = r->t1,
+							    .task = r->task,
+							    .proc = th->proc,
+							    .module = r->module,
+							    .runtime = r->runtime,
+							    .thread = thread,
+							    .index = i});
 	}
 }
 
-static void add_wakes(const struct d9_model *m, d9_u32 thread, moments *all)
+static void add_told(const struct d9_model *m, d9_u32 thread, d9_moments *all)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
-	for (size_t i = 0; i < th->events.n; i++) {
-		const struct d9_ev_wake *e = (const void *)th->events.v[i].rec;
-		if (th->events.v[i].id == D9_EV_wake)
-			d9_vec_push(all, (struct moment){.t = th->events.v[i].t,
-							 .task = e->task,
-							 .proc = th->proc,
-							 .module = e->module,
-							 .runtime = e->runtime,
-							 .thread = thread,
-							 .rt = D9_NO_INDEX});
+	for (d9_u32 i = 0; i < th->events.n; i++) {
+		const struct d9_rec *rec = th->events.v[i].rec;
+		struct d9_moment x = {.t = th->events.v[i].t,
+				      .t1 = th->events.v[i].t,
+				      .proc = th->proc,
+				      .runtime = D9_NO_INDEX,
+				      .thread = thread,
+				      .index = i};
+		if (th->events.v[i].id == D9_EV_wake) {
+			const struct d9_ev_wake *e = (const void *)rec;
+			x.what = D9_TASK_WAKE, x.task = e->task, x.module = e->module, x.runtime = e->runtime;
+		} else if (th->events.v[i].id == D9_EV_task_spawn) {
+			const struct d9_ev_task_spawn *e = (const void *)rec;
+			x.what = D9_TASK_SPAWN, x.task = e->task, x.module = e->module, x.runtime = e->runtime;
+		} else if (th->events.v[i].id == D9_EV_task_end) {
+			const struct d9_ev_task_end *e = (const void *)rec;
+			x.what = D9_TASK_END, x.task = e->task, x.module = e->module;
+		} else
+			continue;
+		d9_vec_push(all, x);
 	}
 }
 
 static int by_task(const void *a, const void *b)
 {
-	const struct moment *x = a, *y = b;
+	const struct d9_moment *x = a, *y = b;
 	if (x->proc != y->proc)
 		return x->proc < y->proc ? -1 : 1;
 	if (x->module != y->module)
@@ -56,12 +61,43 @@ static int by_task(const void *a, const void *b)
 		return x->task < y->task ? -1 : 1;
 	if (x->t != y->t)
 		return x->t < y->t ? -1 : 1;
-	return y->rt == D9_NO_INDEX ? x->rt != D9_NO_INDEX : -(x->rt == D9_NO_INDEX);
+	return (int)x->what - (int)y->what; /* in the order of a life */
 }
 
-static bool same_task(const struct moment *a, const struct moment *b)
+bool d9_same_task(const struct d9_moment *a, const struct d9_moment *b)
 {
 	return a->proc == b->proc && a->module == b->module && a->task == b->task;
+}
+
+/* Since when each poll's task stood in the queue. */
+static void find_since(const struct d9_model *m, d9_moments *all)
+{
+	d9_u64 since = 0, polled = 0; /* runnable since, 0 = not; end of the last poll */
+	for (size_t i = 0; i < all->n; i++) {
+		struct d9_moment *x = &all->v[i];
+		if (!i || !d9_same_task(x, x - 1))
+			since = polled = 0;
+		if (x->what == D9_TASK_WAKE && !since)
+			since = x->t > polled ? x->t : polled;
+		if (x->what != D9_TASK_POLL)
+			continue;
+		/* Of what was lost meanwhile, or in those very moments, a poll or a wake in between may be missing. */
+		if (since && since <= x->t && !d9_model_has_hole(m, x->proc, since - 1, x->t + 1))
+			x->since = since;
+		since = 0;
+		polled = x->t1;
+	}
+}
+
+void d9_task_moments(const struct d9_model *m, d9_moments *ret)
+{
+	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
+		add_polls(m, i, ret);
+		add_told(m, i, ret);
+	}
+	if (ret->n)
+		qsort(ret->v, ret->n, sizeof(*ret->v), by_task);
+	find_since(m, ret);
 }
 
 static int by_begin(const void *a, const void *b)
@@ -70,23 +106,12 @@ static int by_begin(const void *a, const void *b)
 	return x->t0 != y->t0 ? (x->t0 < y->t0 ? -1 : 1) : x->t1 < y->t1 ? -1 : x->t1 > y->t1;
 }
 
-static void find_queued(struct d9_model *m, const moments *all)
+static void find_queued(struct d9_model *m, const d9_moments *all)
 {
-	d9_u64 since = 0, polled = 0; /* runnable since, 0 = not; end of the last poll */
 	for (size_t i = 0; i < all->n; i++) {
-		const struct moment *x = &all->v[i];
-		if (!i || !same_task(x, x - 1))
-			since = polled = 0;
-		if (x->rt == D9_NO_INDEX) {
-			if (!since)
-				since = x->t > polled ? x->t : polled;
-			continue;
-		}
-		/* Of what was lost meanwhile, or in those very moments, a poll or a wake in between may be missing. */
-		if (since && since <= x->t && !d9_model_has_hole(m, x->proc, since - 1, x->t + 1))
-			d9_vec_push(&m->threads[x->thread].queued, (struct d9_queued){since, x->t, x->rt});
-		since = 0;
-		polled = x->t1;
+		const struct d9_moment *x = &all->v[i];
+		if (x->since)
+			d9_vec_push(&m->threads[x->thread].queued, (struct d9_queued){x->since, x->t, x->index});
 	}
 	for (size_t i = 0; i < m->t->threads.n; i++)
 		if (m->threads[i].queued.n)
@@ -176,17 +201,14 @@ static int by_id(const void *a, const void *b)
 
 void d9_tasks_find(struct d9_model *m)
 {
-	moments all = {0};
+	d9_moments all = {0};
 	saying said = {0};
+	d9_task_moments(m, &all);
+	find_queued(m, &all);
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
-		add_polls(m, i, &all);
-		add_wakes(m, i, &all);
 		add_spans(m, i, &said);
 		add_events(m, i, &said);
 	}
-	if (all.n)
-		qsort(all.v, all.n, sizeof(*all.v), by_task);
-	find_queued(m, &all);
 	count_ids(m, &said);
 	if (m->runtimes.n)
 		qsort(m->runtimes.v, m->runtimes.n, sizeof(*m->runtimes.v), by_id);

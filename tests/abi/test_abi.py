@@ -8,6 +8,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
+from contract.contract import Judge  # noqa: E402
 from harness import check, equal  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -131,6 +132,40 @@ def the_report_knows_runtimes_and_queues(box, name):
     spans = json.loads(box.d9("spans", "--kind", "queue", "--json", box.dir).out)["spans"]
     equal((len(spans), {s["task"] for s in spans} - {e["task"] for e in of(events, "wake")}), (len(waits), set()), "spans of kind queue")
     check("runtime %d: " % runtimes[0]["runtime"] in box.d9("report", box.dir).out, "not told to people")
+
+
+@harness.parametrise(EXAMPLES)
+def tasks_are_the_programs_own(box, name):
+    _, truth, events = record(box, name)
+    doc = json.loads(box.d9("tasks", "--json", box.dir).out)
+    Judge().document("d9.tasks/1", doc)
+    tasks = {t["id"]: t for t in doc["tasks"]}
+    equal(sorted(tasks), sorted(e["task"] for e in of(events, "task_spawn")), "tasks")
+    equal(sum(t["polls"] for t in tasks.values()), truth["poll"], "polls")
+    equal(sum(t["wakes"] for t in tasks.values()), truth["wake"], "wakes")
+    equal(sum(t["outcome"] == "ready" for t in tasks.values()), truth["ready"], "tasks that got ready")
+    for e in of(events, "task_spawn"):
+        t = tasks[e["task"]]
+        equal((t["spawn"], t["spawned_ns"], t["parent"], t["name"]), ("exact", e["t_ns"], e["parent"] or None, e["name"] or None), "spawn")
+    for e in of(events, "task_end"):
+        equal(tasks[e["task"]]["ended_ns"], e["t_ns"], "end")
+    for task, t in tasks.items():
+        polls = [e for e in of(events, "poll") if e["task"] == task]
+        equal(t["polls"], len(polls), "polls of %d" % task)
+        equal(t["poll_max_ns"], max([e["dur_ns"] for e in polls], default=0), "longest poll of %d" % task)
+        equal(t["workers"], len({e["worker"] if e["worker"] != UNKNOWN else (e["tid"],) for e in polls}), "workers of %d" % task)
+    waits = in_queues(events)
+    check(abs(sum(t["queue_ns"] or 0 for t in tasks.values()) - sum(waits)) <= 2 * len(waits), "time in queues")
+    first = doc["tasks"][0]
+    equal(first["poll_max_ns"], max(t["poll_max_ns"] for t in tasks.values()), "longest poll")
+    life = json.loads(box.d9("task", first["key"], "--json", box.dir).out)
+    Judge().document("d9.task/1", life)
+    equal(life["task"], first, "a task alone")
+    own = sorted((e["t_ns"], e["event"]) for e in events if e.get("task") == first["id"] and e["event"] != "app_span")
+    equal(sorted((e["t_ns"], e["event"].replace("task_", "")) for e in life["events"]),
+          sorted((t, kind.replace("task_", "")) for t, kind in own), "its life")
+    equal(len(box.d9("tasks", box.dir).out.splitlines()), 1 + min(len(tasks), 50), "lines for people")
+    check("task %s" % first["key"] in box.d9("task", str(first["id"]), box.dir).out, "not told to people")
 
 
 @harness.parametrise(EXAMPLES)

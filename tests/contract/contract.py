@@ -14,6 +14,7 @@ from harness import check
 NUMBERS = set("pid tid ppid count waits errors segments bytes polls line dropped_events torn_blocks lo hi events disk_usage_bytes".split())
 ADDRESSES = {"object", "offset"}
 LISTS = {"findings": "finding", "worst_spans": "span", "spans": "span", "locks": "locks"}
+PLACE = re.compile(r"\b(N|PID|MODULE_INDEX|ID)\b")  # where a number stands
 TOKEN = re.compile(r'\s*("[^"]*"|[A-Za-z_][\w-]*(?::N)?|\.\.\.\w+|\([^()]*\)|[][{}:,|])')
 
 
@@ -112,6 +113,8 @@ class Judge:
         elif name == "hists":
             for kind, hist in value.items():
                 self.value("%s.%s" % (where, kind), dict(hist, threads=[]), self.shapes["d9.hist/1"])
+        elif name == "task" and isinstance(value, dict):  # elsewhere it is a number
+            self.value(where, value, self.shapes["d9.tasks/1"].keys[("tasks",)][0].items)
         elif name in LISTS:
             target = self.shapes["d9.locks/1"].keys[("locks",)][0].items if name == "locks" else self.shapes[LISTS[name]]
             self.value(where, value, Shape(items=target))
@@ -138,7 +141,7 @@ class Judge:
             for v in value:
                 self.value(where + "[]", v, shape.items)
         elif shape.words is not None:
-            if not any(re.fullmatch(w.strip('"').replace(":N", r":\d+"), str(value)) for w in shape.words):
+            if not any(re.fullmatch(PLACE.sub(r"\\d+", w.strip('"')), str(value)) for w in shape.words):
                 self.wrong.append("%s: %r is none of %s" % (where, value, shape.words))
         elif shape.name and value is not None:
             self.named(where, where.rsplit(".", 1)[-1].rstrip("[]"), value, shape)

@@ -6,6 +6,7 @@
 #include "cli/fail_if.h"
 #include "cli/findings.h"
 #include "cli/show.h"
+#include "cli/tasks.h"
 #include "cli/timeline.h"
 
 #include <stdarg.h>
@@ -1478,6 +1479,73 @@ START_TEST(runtimes_are_counted)
 }
 END_TEST
 
+START_TEST(lives_of_tasks)
+{
+	struct d9_tasks all;
+	tb_thread(&B, 2, 0, 101, "worker");
+	tb_spawn(&B, 1, 7, 3, MS(1));
+	tb_wake(&B, 1, 7, 3, MS(1));
+	tb_poll(&B, 2, 7, 3, 0, MS(2), MS(5));
+	tb_wake(&B, 1, 7, 3, MS(6));
+	tb_poll(&B, 1, 7, 3, 1, MS(10), MS(11));
+	tb_wake(&B, 1, 7, 3, MS(12));
+	tb_poll(&B, 1, 7, 3, 0, MS(13), MS(14)); /* the worker of before, on another thread: moved again */
+	tb_task_end(&B, 1, 7, 2, MS(14));
+	tb_poll(&B, 2, 8, 3, 0, MS(20), MS(21)); /* began before the recording; waits since */
+	tb_poll(&B, 2, 9, 3, 0, MS(22), MS(24));
+	tb_wake(&B, 1, 9, 3, MS(23));   /* meanwhile: may run again */
+	tb_spawn(&B, 1, 10, 3, MS(25)); /* not polled yet */
+	analyse();
+	d9_tasks_make(M, &all);
+	ck_assert_uint_eq(all.of.n, 4);
+	const struct d9_task *k = all.of.v;
+	ck_assert_uint_eq(k[0].id, 7);
+	ck_assert_uint_eq(k[0].runtime, 3);
+	ck_assert(k[0].exact);
+	ck_assert_uint_eq(k[0].spawned - T->t_begin, MS(1));
+	ck_assert_int_eq(k[0].outcome, D9_TASK_CANCELLED);
+	ck_assert_uint_eq(k[0].ended - T->t_begin, MS(14));
+	ck_assert_uint_eq(k[0].idle_since, D9_NOT_KNOWN);
+	ck_assert_uint_eq(k[0].polls, 3);
+	ck_assert_uint_eq(k[0].poll_total, MS(5));
+	ck_assert_uint_eq(k[0].poll_max, MS(3));
+	ck_assert_uint_eq(k[0].wakes, 3);
+	ck_assert_uint_eq(k[0].waits, 3);
+	ck_assert_uint_eq(k[0].queue_total, MS(6));
+	ck_assert_uint_eq(k[0].queue_max, MS(4));
+	ck_assert_uint_eq(k[0].workers, 2);
+	ck_assert_uint_eq(k[0].migrations, 2);
+	ck_assert_uint_eq(k[0].moments.n, 8);
+	ck_assert(!k[1].exact);
+	ck_assert_uint_eq(k[1].spawned - T->t_begin, MS(20));
+	ck_assert_uint_eq(k[1].waits, 0);
+	ck_assert_int_eq(k[1].outcome, D9_TASK_ALIVE);
+	ck_assert_uint_eq(k[1].idle_since - T->t_begin, MS(21));
+	ck_assert_uint_eq(k[2].idle_since, D9_NOT_KNOWN);
+	ck_assert_uint_eq(k[3].polls, 0);
+	ck_assert_uint_eq(k[3].idle_since, D9_NOT_KNOWN);
+	d9_tasks_free(&all);
+	T->threads.v[thread(100)].shown = false;
+	d9_tasks_make(M, &all);
+	ck_assert_uint_eq(all.of.n, 3); /* of 10 that thread alone told */
+	d9_tasks_free(&all);
+}
+END_TEST
+
+START_TEST(no_task_is_idle_across_a_hole)
+{
+	struct d9_tasks all;
+	tb_poll(&B, 1, 7, 3, 0, MS(1), MS(2));
+	tb_gap(&B, 1, MS(3), MS(4), 2); /* its end, or a wake, may be among these */
+	tb_poll(&B, 1, 8, 3, 0, MS(5), MS(6));
+	analyse();
+	d9_tasks_make(M, &all);
+	ck_assert_uint_eq(all.of.v[0].idle_since, D9_NOT_KNOWN);
+	ck_assert_uint_eq(all.of.v[1].idle_since - T->t_begin, MS(6));
+	d9_tasks_free(&all);
+}
+END_TEST
+
 START_TEST(a_call_within_a_poll_has_its_task)
 {
 	d9_u32 site = tb_site(&B, "read", 0x1000, 400, NULL);
@@ -1590,6 +1658,8 @@ int main(void)
 					   a_task_is_queued_from_its_wake_to_its_poll,
 					   a_lost_event_makes_no_long_queue,
 					   runtimes_are_counted,
+					   lives_of_tasks,
+					   no_task_is_idle_across_a_hole,
 					   a_call_within_a_poll_has_its_task,
 					   wakes_are_spans_from_the_wakers_deed_on,
 					   short_fsync,

@@ -309,6 +309,14 @@ void tb_spawn(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t
 	PUT(b, thread, e);
 }
 
+void tb_task_end(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 outcome, d9_u64 t)
+{
+	struct d9_ev_task_end e = REC(task_end, .t = b->at + t);
+	e.task = task;
+	e.outcome = outcome;
+	PUT(b, thread, e);
+}
+
 void tb_control(struct tb *b, d9_u64 t, d9_u64 mask)
 {
 	struct d9_ev_control e = REC(control, .t = b->at + t);

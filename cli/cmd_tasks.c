@@ -1,0 +1,370 @@
+/* d9 tasks: a line for each task that a program told of.  d9 task: the life of one. */
+#include "clean.h"
+#include "show.h"
+#include "tasks.h"
+
+#include <errno.h>
+#include <regex.h>
+
+#define TEXT_TASKS 50
+#define TEXT_MOMENTS 200 /* of a life: the first half of them and the last */
+#define INSIDE_NS 100000 /* a call in a poll that is worth a word */
+
+/* ---- one form for both ------------------------------------------------------------------------------- */
+
+static const char *key_of(const struct d9_model *m, const struct d9_task *k, char *buf, size_t n)
+{
+	snprintf(buf, n, "%d:%u:%llu", k->proc == D9_NO_INDEX ? 0 : m->t->procs.v[k->proc].pid, k->module,
+		 (unsigned long long)k->id);
+	return buf;
+}
+#define KEY_BYTES 48
+
+static void id_json(struct d9_json *j, const char *key, d9_u64 id)
+{
+	if (id)
+		d9_json_u64(j, key, id);
+	else
+		d9_json_null(j, key);
+}
+
+static void task_json(struct d9_json *j, const char *key, const struct d9_model *m, const struct d9_task *k)
+{
+	char text[KEY_BYTES];
+	d9_json_object(j, key);
+	d9_json_str(j, "key", key_of(m, k, text, sizeof(text)));
+	d9_json_i64(j, "pid", k->proc == D9_NO_INDEX ? 0 : m->t->procs.v[k->proc].pid);
+	d9_json_u64(j, "module", k->module);
+	d9_json_u64(j, "id", k->id);
+	if (k->name.n)
+		d9_json_strn(j, "name", (const char *)k->name.p, k->name.n);
+	else
+		d9_json_null(j, "name");
+	d9_json_known(j, "runtime", k->runtime == D9_NO_INDEX ? D9_NOT_KNOWN : k->runtime);
+	d9_json_str(j, "kind", "async");
+	d9_json_u64(j, "spawned_ns", k->spawned);
+	d9_json_str(j, "spawn", k->exact ? "exact" : "bounded");
+	id_json(j, "parent", k->parent);
+	d9_json_known(j, "ended_ns", k->ended);
+	d9_json_str(j, "outcome", d9_task_outcome_name(k->outcome));
+	d9_json_u64(j, "polls", k->polls);
+	d9_json_u64(j, "poll_total_ns", k->poll_total);
+	d9_json_u64(j, "poll_max_ns", k->poll_max);
+	d9_json_u64(j, "wakes", k->wakes);
+	d9_json_known(j, "wake_delay_max_ns", k->waits ? k->queue_max : D9_NOT_KNOWN);
+	d9_json_u64(j, "workers", k->workers);
+	d9_json_u64(j, "migrations", k->migrations);
+	d9_json_known(j, "idle_since_ns", k->idle_since);
+	d9_json_known(j, "queue_ns", k->waits ? k->queue_total : D9_NOT_KNOWN);
+	d9_json_array(j, "awaiting"); /* stacks of what it awaits: nothing tells of them yet */
+	d9_json_end_array(j);
+	d9_json_end_object(j);
+}
+
+static int end_json(struct d9_json *j)
+{
+	return d9_json_end_document(j) < 0 ? d9_fail(D9_EXIT_DATA, "cannot write to stdout: %s", strerror(errno))
+					   : D9_EXIT_OK;
+}
+
+/* A name for people; freed by the caller. */
+static char *name_of(const struct d9_task *k)
+{
+	char *s = d9_must_alloc(k->name.n + 1, 1);
+	memcpy(s, k->name.p, k->name.n);
+	for (size_t i = 0; i < k->name.n; i++)
+		s[i] = s[i] ? s[i] : ' ';
+	return d9_clean(s, k->name.n);
+}
+
+static const char *seconds(const struct d9_model *m, d9_u64 t, char *buf, size_t n)
+{
+	d9_u64 us = (t - m->t->t_begin) / 1000;
+	snprintf(buf, n, "%llu.%06llu s", (unsigned long long)(us / 1000000), (unsigned long long)(us % 1000000));
+	return buf;
+}
+
+static const char *state_of(const struct d9_model *m, const struct d9_task *k, char *buf, size_t n)
+{
+	char dur[32];
+	if (k->outcome != D9_TASK_ALIVE || k->idle_since == D9_NOT_KNOWN)
+		return d9_task_outcome_name(k->outcome);
+	snprintf(buf, n, "idle for %s", d9_format_duration(m->t->to - k->idle_since, dur));
+	return buf;
+}
+
+/* ---- d9 tasks --------------------------------------------------------------------------------------- */
+
+enum order { LONGEST_POLL, MOST_POLLS, IDLE };
+
+static d9_u64 rank(const struct d9_task *k, enum order o)
+{
+	switch (o) {
+	case MOST_POLLS:
+		return k->polls;
+	case IDLE:
+		return ~k->idle_since; /* the earliest first */
+	default:
+		return k->poll_max;
+	}
+}
+
+static int by_rank(const void *a, const void *b, void *order)
+{
+	const struct d9_task *x = *(const struct d9_task *const *)a, *y = *(const struct d9_task *const *)b;
+	d9_u64 rx = rank(x, *(enum order *)order), ry = rank(y, *(enum order *)order);
+	return rx != ry ? (rx > ry ? -1 : 1) : x < y ? -1 : x > y;
+}
+
+static void line(const struct d9_model *m, const struct d9_task *k)
+{
+	char key[KEY_BYTES], total[32], longest[32], wait[32], state[64], *name = name_of(k);
+	printf("  %-20s %8llu %10s %10s %8llu %10s %7u %6u  %-18s %s\n", key_of(m, k, key, sizeof(key)),
+	       (unsigned long long)k->polls, d9_format_duration(k->poll_total, total),
+	       d9_format_duration(k->poll_max, longest), (unsigned long long)k->wakes,
+	       k->waits ? d9_format_duration(k->queue_max, wait) : "-", k->workers, k->migrations,
+	       state_of(m, k, state, sizeof(state)), name);
+	free(name);
+}
+
+static bool wanted(const struct d9_task *k, enum order order, const regex_t *name)
+{
+	if (order == IDLE && k->idle_since == D9_NOT_KNOWN)
+		return false;
+	if (!name)
+		return true;
+	char *text = name_of(k);
+	bool yes = !regexec(name, text, 0, NULL, 0);
+	free(text);
+	return yes;
+}
+
+static void tell_why_none(const struct d9_tasks *t)
+{
+	fprintf(stderr,
+		t->of.n ? "d9: none of the %zu tasks of this recording is of that kind\n"
+			: "d9: no task here: no program of this recording told of its tasks (shim/d9.h)\n",
+		t->of.n);
+}
+
+static int write_tasks(const struct d9_model *m, const struct d9_tasks *t, enum order order, const regex_t *name,
+		       bool json)
+{
+	const struct d9_task **v = d9_must_alloc(t->of.n + 1, sizeof(struct d9_task *));
+	size_t n = 0;
+	int r = D9_EXIT_OK;
+	for (size_t i = 0; i < t->of.n; i++)
+		if (wanted(&t->of.v[i], order, name))
+			v[n++] = &t->of.v[i];
+	qsort_r(v, n, sizeof(*v), by_rank, &order);
+	if (json) {
+		struct d9_json j;
+		d9_json_document(&j, stdout, "tasks");
+		d9_json_array(&j, "modules"); /* of runtimes that were patched: this version patches none */
+		d9_json_end_array(&j);
+		d9_json_array(&j, "tasks");
+		for (size_t i = 0; i < n; i++)
+			task_json(&j, NULL, m, v[i]);
+		d9_json_end_array(&j);
+		r = end_json(&j);
+	} else if (n) {
+		printf("  %-20s %8s %10s %10s %8s %10s %7s %6s  %-18s %s\n", "key", "polls", "in all", "longest",
+		       "wakes", "waited", "workers", "moves", "state", "name");
+		for (size_t i = 0; i < n && i < TEXT_TASKS; i++)
+			line(m, v[i]);
+		if (n > TEXT_TASKS)
+			printf("  %d of %zu; --longest-poll, --most-polls, --idle and --name choose, --json gives "
+			       "all\n",
+			       TEXT_TASKS, n);
+	}
+	if (!n)
+		tell_why_none(t);
+	free(v);
+	return r;
+}
+
+int d9_cmd_tasks(const struct d9_cmd *self, int argc, char **argv)
+{
+	struct d9_read_opts o;
+	const char *longest = NULL, *most = NULL, *idle = NULL, *name = NULL;
+	const struct d9_opt extra[] = {{"--longest-poll", false, &longest},
+				       {"--most-polls", false, &most},
+				       {"--idle", false, &idle},
+				       {"--name", true, &name}};
+	int r = d9_read_opts_parse(self, argc, argv, 0, extra, 4, &o);
+	if (r)
+		return r - 1;
+	if (!!longest + !!most + !!idle > 1)
+		return d9_fail(D9_EXIT_USAGE, "tasks: one of --longest-poll, --most-polls and --idle, not two");
+	regex_t re;
+	int bad = name ? regcomp(&re, name, REG_EXTENDED | REG_NOSUB) : 0;
+	if (bad) {
+		char why[128];
+		regerror(bad, &re, why, sizeof(why));
+		return d9_fail(D9_EXIT_USAGE, "tasks: --name %s is no regular expression: %s", name, why);
+	}
+	struct d9_trace *t;
+	r = d9_trace_open(&o, &t);
+	if (!r) {
+		struct d9_model *m = d9_model_new(t);
+		struct d9_tasks tasks;
+		d9_tasks_make(m, &tasks);
+		r = write_tasks(m, &tasks, most ? MOST_POLLS : idle ? IDLE : LONGEST_POLL, name ? &re : NULL, o.json);
+		d9_tasks_free(&tasks);
+		d9_model_free(m);
+		d9_trace_free(t);
+	}
+	if (name)
+		regfree(&re);
+	return r;
+}
+
+/* ---- d9 task ---------------------------------------------------------------------------------------- */
+
+static const char *const moment_names[] = {"spawn", "wake", "poll", "end"};
+
+static d9_u64 woken_by(const struct d9_model *m, const struct d9_moment *x)
+{
+	const struct d9_trace_event *e = &m->t->threads.v[x->thread].events.v[x->index];
+	return x->what == D9_TASK_WAKE ? ((const struct d9_ev_wake *)e->rec)->by : 0;
+}
+
+static void moment_json(struct d9_json *j, const struct d9_model *m, const struct d9_moment *x)
+{
+	const struct d9_rt_span *poll = x->what == D9_TASK_POLL ? &m->t->threads.v[x->thread].rt.v[x->index] : NULL;
+	d9_json_object(j, NULL);
+	d9_json_u64(j, "t_ns", x->t);
+	d9_json_str(j, "event", moment_names[x->what]);
+	d9_json_i64(j, "tid", d9_show_tid(m, x->thread));
+	d9_json_known(j, "dur_ns", poll ? x->t1 - x->t : D9_NOT_KNOWN);
+	d9_json_known(j, "worker", poll && poll->worker != D9_NO_INDEX ? poll->worker : D9_NOT_KNOWN);
+	d9_json_known(j, "outcome", poll && poll->outcome != D9_NO_INDEX ? poll->outcome : D9_NOT_KNOWN);
+	d9_json_known(j, "queue_ns", x->since ? x->t - x->since : D9_NOT_KNOWN);
+	id_json(j, "by", woken_by(m, x));
+	d9_json_end_object(j);
+}
+
+static void poll_text(const struct d9_model *m, const struct d9_moment *x)
+{
+	static const char *const outcomes[] = {"pending", "ready", "cancelled", "pending, woken meanwhile"};
+	const struct d9_trace_thread *th = &m->t->threads.v[x->thread];
+	const struct d9_rt_span *s = &th->rt.v[x->index];
+	char dur[32], wait[32], in[32];
+	printf("polled for %s", d9_format_duration(x->t1 - x->t, dur));
+	if (s->outcome < 4)
+		printf(": %s", outcomes[s->outcome]);
+	if (x->since)
+		printf("; waited %s for it", d9_format_duration(x->t - x->since, wait));
+	d9_u64 inside;
+	d9_u32 span = d9_model_busiest_span(m, x->thread, x->t, x->t1, &inside);
+	if (span != D9_NO_INDEX && inside >= INSIDE_NS)
+		printf("; of that %s in %s", d9_format_duration(inside, in),
+		       m->t->hooks.v[th->spans.v[span].hook].name);
+}
+
+static void moment_text(const struct d9_model *m, const struct d9_task *k, const struct d9_moment *x)
+{
+	char at[48], who[96];
+	printf("  %14s  ", seconds(m, x->t, at, sizeof(at)));
+	d9_u64 by = x->what == D9_TASK_SPAWN ? k->parent : woken_by(m, x);
+	if (x->what == D9_TASK_POLL)
+		poll_text(m, x);
+	else if (x->what == D9_TASK_END)
+		printf("over: %s", d9_task_outcome_name(k->outcome));
+	else if (by)
+		printf("%s by task %llu", x->what == D9_TASK_SPAWN ? "spawned" : "woken", (unsigned long long)by);
+	else
+		printf("%s", x->what == D9_TASK_SPAWN ? "spawned" : "woken by no task");
+	printf("  on %s\n", d9_show_thread(m, x->thread, who, sizeof(who)));
+}
+
+static void life_text(const struct d9_model *m, const struct d9_task *k)
+{
+	char key[KEY_BYTES], a[48], b[48], *name = name_of(k);
+	printf("task %s%s%s%s: %s\n", key_of(m, k, key, sizeof(key)), *name ? " (" : "", name, *name ? ")" : "",
+	       state_of(m, k, a, sizeof(a)));
+	free(name);
+	printf("  polled %llu times, %s in all, longest %s; on %u workers, moved %u times\n",
+	       (unsigned long long)k->polls, d9_format_duration(k->poll_total, a), d9_format_duration(k->poll_max, b),
+	       k->workers, k->migrations);
+	printf("  woken %llu times", (unsigned long long)k->wakes);
+	if (k->waits)
+		printf("; %llu times from a wake to the poll: %s in all, longest %s", (unsigned long long)k->waits,
+		       d9_format_duration(k->queue_total, a), d9_format_duration(k->queue_max, b));
+	puts("\n");
+	if (!k->exact)
+		printf("  %14s  first seen; when it was spawned was not told\n", seconds(m, k->spawned, a, sizeof(a)));
+	size_t n = k->moments.n, half = TEXT_MOMENTS / 2;
+	for (size_t i = 0; i < n; i++) {
+		if (n > TEXT_MOMENTS && i == half) {
+			i = n - half;
+			printf("  ... %zu more; --json gives all\n", n - TEXT_MOMENTS);
+		}
+		moment_text(m, k, &k->moments.v[i]);
+	}
+}
+
+static int write_life(const struct d9_model *m, const struct d9_task *k, bool json)
+{
+	if (!json) {
+		life_text(m, k);
+		return D9_EXIT_OK;
+	}
+	struct d9_json j;
+	d9_json_document(&j, stdout, "task");
+	task_json(&j, "task", m, k);
+	d9_json_array(&j, "events");
+	for (size_t i = 0; i < k->moments.n; i++)
+		moment_json(&j, m, &k->moments.v[i]);
+	d9_json_end_array(&j);
+	return end_json(&j);
+}
+
+/* The whole key, or the task's own number where just one task has it. */
+static int find_task(const struct d9_model *m, const struct d9_tasks *t, const char *key, const struct d9_task **ret)
+{
+	char text[KEY_BYTES];
+	size_t same = 0;
+	*ret = NULL;
+	for (size_t i = 0; i < t->of.n; i++) {
+		const struct d9_task *k = &t->of.v[i];
+		const char *whole = key_of(m, k, text, sizeof(text));
+		bool here = !strcmp(whole, key);
+		if (!here && strcmp(strrchr(whole, ':') + 1, key) != 0)
+			continue;
+		*ret = k;
+		same++;
+		if (here)
+			return D9_EXIT_OK;
+	}
+	if (same > 1)
+		return d9_fail(D9_EXIT_DATA, "task: %zu tasks have the number %s; the whole key is one as %s", same,
+			       key, key_of(m, *ret, text, sizeof(text)));
+	if (!same && !t->of.n)
+		tell_why_none(t);
+	return same ? D9_EXIT_OK
+		    : d9_fail(D9_EXIT_DATA, "task: no task %s in this recording; `d9 tasks` lists them", key);
+}
+
+int d9_cmd_task(const struct d9_cmd *self, int argc, char **argv)
+{
+	struct d9_read_opts o;
+	int r = d9_read_opts_parse(self, argc, argv, 1, NULL, 0, &o);
+	if (r)
+		return r - 1;
+	struct d9_trace *t;
+	r = d9_trace_open(&o, &t);
+	if (r)
+		return r;
+	struct d9_model *m = d9_model_new(t);
+	struct d9_tasks tasks;
+	const struct d9_task *k;
+	d9_tasks_make(m, &tasks);
+	r = find_task(m, &tasks, o.operand, &k);
+	if (!r)
+		r = write_life(m, k, o.json);
+	d9_tasks_free(&tasks);
+	d9_model_free(m);
+	d9_trace_free(t);
+	return r;
+}

@@ -1,0 +1,130 @@
+/* A task's life from the moments that were told of it. */
+#include "tasks.h"
+
+const char *d9_task_outcome_name(enum d9_task_outcome outcome)
+{
+	static const char *const names[] = {"alive", "ready", "cancelled"};
+	return names[outcome];
+}
+
+/* Who polled: the worker if the runtime told its number, which may go to another thread, else the thread. */
+static d9_u64 poller(const struct d9_model *m, const struct d9_moment *x)
+{
+	d9_u32 worker = m->t->threads.v[x->thread].rt.v[x->index].worker;
+	return worker != D9_NO_INDEX ? worker : 1ull << 32 | x->thread;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	d9_u64 x = *(const d9_u64 *)a, y = *(const d9_u64 *)b;
+	return x < y ? -1 : x > y;
+}
+
+static void count_pollers(const struct d9_model *m, struct d9_task *k)
+{
+	d9_u64 *of = d9_must_alloc(k->polls, sizeof(*of)), n = 0;
+	for (size_t i = 0; i < k->moments.n; i++)
+		if (k->moments.v[i].what == D9_TASK_POLL)
+			of[n++] = poller(m, &k->moments.v[i]);
+	for (size_t i = 1; i < n; i++)
+		k->migrations += of[i] != of[i - 1];
+	qsort(of, n, sizeof(*of), by_number);
+	for (size_t i = 0; i < n; i++)
+		k->workers += !i || of[i] != of[i - 1];
+	free(of);
+}
+
+static void add_poll(struct d9_task *k, const struct d9_moment *x, d9_u32 outcome)
+{
+	d9_u64 dur = x->t1 - x->t;
+	k->polls++;
+	k->poll_total += dur;
+	k->poll_max = dur > k->poll_max ? dur : k->poll_max;
+	if (x->since) {
+		k->waits++;
+		k->queue_total += x->t - x->since;
+		k->queue_max = x->t - x->since > k->queue_max ? x->t - x->since : k->queue_max;
+	}
+	if (outcome == 1 || outcome == 2) {
+		k->outcome = (enum d9_task_outcome)outcome;
+		k->ended = x->t1;
+	}
+	k->idle_since = outcome ? D9_NOT_KNOWN : x->t1;
+}
+
+static void add(const struct d9_model *m, struct d9_task *k, const struct d9_moment *x)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[x->thread];
+	if (x->runtime != D9_NO_INDEX)
+		k->runtime = x->runtime;
+	if (x->what == D9_TASK_POLL) {
+		add_poll(k, x, th->rt.v[x->index].outcome);
+		return;
+	}
+	const struct d9_trace_event *e = &th->events.v[x->index];
+	if (x->what == D9_TASK_SPAWN) {
+		const struct d9_ev_task_spawn *s = (const void *)e->rec;
+		k->exact = true;
+		k->spawned = x->t;
+		k->parent = s->parent;
+		k->name = e->tail;
+	} else if (x->what == D9_TASK_WAKE) {
+		k->wakes++;
+		k->idle_since = D9_NOT_KNOWN;
+	} else {
+		const struct d9_ev_task_end *s = (const void *)e->rec;
+		k->outcome = s->outcome == 2 ? D9_TASK_CANCELLED : D9_TASK_READY;
+		k->ended = x->t;
+	}
+}
+
+static bool is_shown(const struct d9_model *m, const struct d9_moment *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (m->t->threads.v[v[i].thread].shown)
+			return true;
+	return false;
+}
+
+static void add_task(const struct d9_model *m, struct d9_tasks *t, struct d9_moment *v, size_t n)
+{
+	if (!is_shown(m, v, n))
+		return;
+	struct d9_task k = {.proc = v->proc,
+			    .module = v->module,
+			    .runtime = D9_NO_INDEX,
+			    .id = v->task,
+			    .spawned = v->t,
+			    .ended = D9_NOT_KNOWN,
+			    .idle_since = D9_NOT_KNOWN,
+			    .moments = {v, n, 0}};
+	for (size_t i = 0; i < n; i++)
+		add(m, &k, &v[i]);
+	/* What was woken while it was polled is runnable when the poll ends, though the wake began later than the poll. */
+	const struct d9_moment *last = &v[n - 1];
+	if (k.ended != D9_NOT_KNOWN || last->what != D9_TASK_POLL)
+		k.idle_since = D9_NOT_KNOWN;
+	/* An end or a wake may be among what was lost since. */
+	if (k.idle_since != D9_NOT_KNOWN && d9_model_has_hole(m, k.proc, k.idle_since, m->t->to))
+		k.idle_since = D9_NOT_KNOWN;
+	if (k.polls)
+		count_pollers(m, &k);
+	d9_vec_push(&t->of, k);
+}
+
+void d9_tasks_make(const struct d9_model *m, struct d9_tasks *ret)
+{
+	*ret = (struct d9_tasks){0};
+	d9_task_moments(m, &ret->moments);
+	for (size_t i = 0, n; i < ret->moments.n; i += n) {
+		for (n = 1; i + n < ret->moments.n && d9_same_task(&ret->moments.v[i], &ret->moments.v[i + n]);)
+			n++;
+		add_task(m, ret, &ret->moments.v[i], n);
+	}
+}
+
+void d9_tasks_free(struct d9_tasks *t)
+{
+	d9_vec_free(&t->of);
+	d9_vec_free(&t->moments);
+}
