@@ -174,9 +174,12 @@ class Box:
     def env(self, extra=None, shim=True, direct=True):
         env = {k: v for k, v in os.environ.items() if not k.startswith("D9_") and k != "LD_PRELOAD"}
         env["D9_DIR"] = self.dir
-        if shim and direct and MUTANT != "absent":
+        if shim and direct:
             env["LD_PRELOAD"] = SHIM
         env.update(extra or {})
+        if MUTANT == "absent" and env.get("LD_PRELOAD"):
+            others = [e for e in re.split("[: ]", env["LD_PRELOAD"]) if os.path.basename(e) != os.path.basename(SHIM)]
+            env["LD_PRELOAD"] = ":".join(others) or None
         return {k: v for k, v in env.items() if v is not None}
 
     def start(self, argv, env=None, shim=True, **options):
@@ -218,10 +221,11 @@ class Box:
 
     def d9_run(self, argv, options=(), env=None, timeout=LIMIT, rc=None):
         """`d9 run` records from outside."""
-        command = [D9, "run", "--dir", self.dir, "--quiet"] + list(options) + ["--"] + [str(a) for a in argv]
-        if MUTANT == "absent":
-            command = [str(a) for a in argv]
-        return self.run(command, env=env, shim=False, timeout=timeout, rc=rc)
+        return self.run(self.d9_run_words("--quiet", *options) + [str(a) for a in argv], env=env, shim=False, timeout=timeout, rc=rc)
+
+    def d9_run_words(self, *options):
+        """What stands before a command that `d9 run` records."""
+        return [] if MUTANT == "absent" else [D9, "run", "--dir", self.dir, *options, "--"]
 
     # ---- recordings ----
 

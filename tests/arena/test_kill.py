@@ -66,12 +66,11 @@ def nothing_is_lost_or_invented(box):
 @test
 def nor_while_d9_run_drains_rolls_and_evicts(box):
     need_command("run")
-    from harness import D9, MUTANT
     env = {"D9_SEGMENT_MB": "1", "D9_TOTAL_MB": "2", "D9_ROTATE_SECS": "1", "D9_MEM_MB": "1024"}
     program = os.path.join(PROGS, "kill")
     for n in range(max(1, KILLS // 8)):
         box.dir = os.path.join(box.path, "run-%d" % n)
-        prefix = [] if MUTANT == "absent" else [D9, "run", "--dir", box.dir, "--quiet", "--"]
+        prefix = box.d9_run_words("--quiet")
         truth = kill_one(box, lambda path: box.start(prefix + [program, path], env=env, shim=False),
                          lambda p: wait_until(lambda: children_of(p.pid), "d9 run started nothing", LIMIT)[0] if prefix else p.pid, 2500)
         lost = [e for e in box.meta() if e["event"] == "gap"]

@@ -7,11 +7,11 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import D9, check, equal, main, need_command, test, wait_until
+from harness import check, equal, main, need_command, test, wait_until
 
 
 def d9_run(box, script, *options):
-    return box.start([D9, "run", "--dir", box.dir, *options, "--", "sh", "-c", script], shim=False, stdin=subprocess.PIPE)
+    return box.start(box.d9_run_words(*options) + ["sh", "-c", script], shim=False, stdin=subprocess.PIPE)
 
 
 def wait_folders(box, n):

@@ -6,7 +6,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import D9, MUTANT, PROGS, check, equal, main, parametrise
+from harness import PROGS, check, equal, main, parametrise
 
 LONG = os.environ.get("D9_TEST_CHAOS_S")
 SECONDS = int(LONG or "6")
@@ -26,10 +26,10 @@ def everything_at_once(box, case):
     chaos = [os.path.join(PROGS, "chaos"), str(SECONDS), *LEAST]
     env = {"D9_MEM_MB": mib, "D9_TOTAL_MB": "65536", "D9_IO_MIN_US": "0"}
     limit = 2 * SECONDS + 60
-    if how == "bare" or MUTANT == "absent":
+    if how == "bare":
         r = box.run(chaos, env=env, timeout=limit)
     else:
-        r = box.run([D9, "run", "--quiet", "--dir", box.dir, "--", *chaos], env=env, shim=False, timeout=limit)
+        r = box.run([*box.d9_run_words("--quiet"), *chaos], env=env, shim=False, timeout=limit)
     equal(r.rc, 5, "exit code: %s%s" % (r.out[-500:], r.err[-1000:]))
     equal(r.err, "", "on stderr")
     counted = {int(line["tid"]): int(line["n"]) for line in r.lines("COUNT")}

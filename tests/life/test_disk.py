@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import D9, LIMIT, Skip, check, equal, main, need_command, need_root, parametrise, test, wait_until
+from harness import LIMIT, Skip, check, equal, main, need_command, need_root, parametrise, test, wait_until
 
 READS = """import os, select, sys
 if sys.argv[1:]: os.setgid(int(sys.argv[1])), os.setuid(int(sys.argv[1]))
@@ -31,7 +31,7 @@ class Reader:
     def __init__(self, box, how, *uid):
         argv = [sys.executable, "-S", "-c", READS, *uid]
         if how == "run":
-            argv = [D9, "run", "--quiet", "--dir", box.dir, "--"] + argv
+            argv = box.d9_run_words("--quiet") + argv
         self.box, self.how, self.total = box, how, 0
         self.p = box.start(argv, env=ENV, shim=how != "run", stdin=subprocess.PIPE)
 

@@ -19,7 +19,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
 import http_load  # noqa: E402
-from harness import D9, MUTANT, SHIM, Skip, check, children_of, equal, need, need_root, parametrise, test, wait_until  # noqa: E402
+from harness import MUTANT, SHIM, Skip, check, children_of, equal, need, need_root, parametrise, test, wait_until  # noqa: E402
 from services import SERVICES, threads_of, waits  # noqa: E402
 
 N = 400  # requests: enough to see that it parks and answers
@@ -361,7 +361,7 @@ def with_the_address_sanitizer(box):
     source = os.path.join(harness.ROOT, "tests", "prog", "epoll_server.c")
     r = subprocess.run([need("gcc"), "-g", "-fsanitize=address", source, "-o", program], capture_output=True, text=True)
     check(r.returncode == 0, "does not build: %s" % r.stderr)
-    d9_run = [] if MUTANT == "absent" else [D9, "run", "--quiet", "--dir", box.dir, "--"]
+    d9_run = box.d9_run_words("--quiet")
     plain = once(box, False, "epoll", wrap=lambda argv: [program, argv[1]])
     r = once(box, False, "epoll", wrap=lambda argv: d9_run + [program, argv[1]])
     compare(plain, r)
