@@ -119,6 +119,12 @@ def slow_connect(f, truth, _scale):
     check("connect" in f["title"] and f["measured"]["count"] == 1, f["title"])
 
 
+def task_leak(f, truth, _scale):
+    equal(f["measured"]["tasks_last"], int(truth["tasks_last"]), "tasks at the end")
+    check(abs(f["measured"]["tasks_first"] - int(truth["tasks_first"])) <= 0.1 * int(truth["tasks_last"]), "tasks at first: %s" % f["measured"])
+    check("`conn`" in f["title"], "the tasks are not named: %s" % f["title"])
+
+
 SCENARIOS = [
     Scenario("s09_stdout_pipe_stall.rs", {"log-pipe-stall": s09}),
     Scenario("s11_lock_convoy.c", {"lock-contention": s11}, [r"nap\((1000)\)", r"nap\((200)\)"]),
@@ -135,6 +141,7 @@ SCENARIOS = [
     Scenario("s26_threadpool_starved.js", {"pool-saturated": s26}, [r"\}, (350)\)"]),
     Scenario("s28_sync_json.js", {"long-poll": s28}, [r"< (250)e6", r"\}, (700)\)"]),
     Scenario("slow_connect.c", {"slow-call": slow_connect}),
+    Scenario("task_leak.c", {"task-leak": task_leak}, [r"ROUNDS (400)"]),
 ]
 
 
@@ -168,7 +175,7 @@ def command(box, s, name, scale):
         f.write(text)
     if kind == "c":
         exe = os.path.join(box.path, name)
-        subprocess.run(["cc", "-O2", "-g", "-w", "-pthread", "-o", exe, path], check=True, timeout=60)
+        subprocess.run(["cc", "-O2", "-g", "-w", "-pthread", "-I", os.path.join(harness.ROOT, "shim"), "-o", exe, path], check=True, timeout=60)
         return [exe, box.path]
     program = os.path.realpath(sys.executable) if kind == "py" else harness.need("node")
     return [program, path, box.path]

@@ -1546,6 +1546,66 @@ START_TEST(no_task_is_idle_across_a_hole)
 }
 END_TEST
 
+/* 30 tasks, one every 50 ms, each polled once; a share of them ends. */
+static void spawn_many(unsigned ending, bool polled_on)
+{
+	for (d9_u32 i = 0; i < 30; i++) {
+		double t = 50.0 * i;
+		tb_spawn(&B, 1, 100 + i, 3, MS(t));
+		tb_poll(&B, 1, 100 + i, 3, 0, MS(t + 1), MS(t + 2));
+		if (i % 10 < ending)
+			tb_task_end(&B, 1, 100 + i, 1, MS(t + 20));
+		else if (polled_on)
+			tb_wake(&B, 1, 100 + i, 3, MS(1499));
+	}
+	tb_poll(&B, 1, 99, 3, 0, MS(1500), MS(1501));
+}
+
+START_TEST(task_leak)
+{
+	spawn_many(1, false);
+	analyse();
+	const struct d9_finding *f = need("task-leak");
+	ck_assert_uint_eq(measured(f, "tasks_last"), 28);
+	ck_assert_uint_eq(measured(f, "tasks_first"), 3);
+	ck_assert_uint_eq(measured(f, "tasks_idle"), 21);
+	only("task-leak");
+}
+END_TEST
+
+START_TEST(tasks_that_end_are_no_leak)
+{
+	spawn_many(9, false);
+	analyse();
+	ck_assert_ptr_null(find("task-leak"));
+}
+END_TEST
+
+START_TEST(tasks_whose_ends_are_not_told_are_no_leak)
+{
+	spawn_many(0, false);
+	analyse();
+	ck_assert_ptr_null(find("task-leak"));
+}
+END_TEST
+
+START_TEST(tasks_that_run_are_no_leak)
+{
+	spawn_many(1, true);
+	analyse();
+	ck_assert_ptr_null(find("task-leak"));
+}
+END_TEST
+
+START_TEST(lost_ends_are_no_leak)
+{
+	spawn_many(1, false);
+	tb_gap(&B, 1, MS(700), MS(701), 1);
+	analyse();
+	ck_assert_ptr_null(find("task-leak"));
+}
+END_TEST
+
 START_TEST(a_call_within_a_poll_has_its_task)
 {
 	d9_u32 site = tb_site(&B, "read", 0x1000, 400, NULL);
@@ -1660,6 +1720,11 @@ int main(void)
 					   runtimes_are_counted,
 					   lives_of_tasks,
 					   no_task_is_idle_across_a_hole,
+					   task_leak,
+					   tasks_that_end_are_no_leak,
+					   tasks_whose_ends_are_not_told_are_no_leak,
+					   tasks_that_run_are_no_leak,
+					   lost_ends_are_no_leak,
 					   a_call_within_a_poll_has_its_task,
 					   wakes_are_spans_from_the_wakers_deed_on,
 					   short_fsync,
