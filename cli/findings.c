@@ -1,4 +1,5 @@
 #include "findings.h"
+#include "clean.h"
 
 #include <stdarg.h>
 
@@ -106,6 +107,7 @@ void d9_finding_title(struct d9_finding *f, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(f->title, sizeof(f->title), fmt, ap);
 	va_end(ap);
+	d9_clean(f->title, strlen(f->title)); /* names are the program's */
 }
 
 void d9_finding_n(struct d9_finding *f, const char *key, d9_u64 value)

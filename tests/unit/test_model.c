@@ -1404,7 +1404,7 @@ static void queued(d9_u32 i, size_t n, ...)
 START_TEST(a_task_is_queued_from_its_wake_to_its_poll)
 {
 	tb_thread(&B, 2, 0, 101, "worker");
-	tb_spawn(&B, 1, 7, 3, MS(1));
+	tb_spawn(&B, 1, 7, 3, MS(1), NULL);
 	tb_poll(&B, 2, 7, 3, 0, MS(1.5), MS(2)); /* its first: no wake, so not known since when it could run */
 	tb_wake(&B, 1, 7, 3, MS(3));
 	tb_wake(&B, 1, 7, 3, MS(3.5)); /* the first counts */
@@ -1454,8 +1454,8 @@ START_TEST(runtimes_are_counted)
 	tb_thread(&B, 3, 1, 200, "child");
 	tb_park(&B, 2, 3, 0, 0, MS(1));
 	tb_park(&B, 1, 3, 1, 0, MS(1));
-	tb_spawn(&B, 1, 7, 3, MS(1));
-	tb_spawn(&B, 1, 8, 3, MS(1));
+	tb_spawn(&B, 1, 7, 3, MS(1), NULL);
+	tb_spawn(&B, 1, 8, 3, MS(1), NULL);
 	for (int i = 0; i < 4; i++) {
 		tb_wake(&B, 1, 7, 3, MS(2 + i));
 		tb_poll(&B, 2, 7, 3, 0, MS(2.25 + i), MS(2.5 + i));
@@ -1483,7 +1483,7 @@ START_TEST(lives_of_tasks)
 {
 	struct d9_tasks all;
 	tb_thread(&B, 2, 0, 101, "worker");
-	tb_spawn(&B, 1, 7, 3, MS(1));
+	tb_spawn(&B, 1, 7, 3, MS(1), NULL);
 	tb_wake(&B, 1, 7, 3, MS(1));
 	tb_poll(&B, 2, 7, 3, 0, MS(2), MS(5));
 	tb_wake(&B, 1, 7, 3, MS(6));
@@ -1493,8 +1493,8 @@ START_TEST(lives_of_tasks)
 	tb_task_end(&B, 1, 7, 2, MS(14));
 	tb_poll(&B, 2, 8, 3, 0, MS(20), MS(21)); /* began before the recording; waits since */
 	tb_poll(&B, 2, 9, 3, 0, MS(22), MS(24));
-	tb_wake(&B, 1, 9, 3, MS(23));   /* meanwhile: may run again */
-	tb_spawn(&B, 1, 10, 3, MS(25)); /* not polled yet */
+	tb_wake(&B, 1, 9, 3, MS(23));         /* meanwhile: may run again */
+	tb_spawn(&B, 1, 10, 3, MS(25), NULL); /* not polled yet */
 	analyse();
 	d9_tasks_make(M, &all);
 	ck_assert_uint_eq(all.of.n, 4);
@@ -1551,7 +1551,7 @@ static void spawn_many(unsigned ending, bool polled_on)
 {
 	for (d9_u32 i = 0; i < 30; i++) {
 		double t = 50.0 * i;
-		tb_spawn(&B, 1, 100 + i, 3, MS(t));
+		tb_spawn(&B, 1, 100 + i, 3, MS(t), "co\033nn");
 		tb_poll(&B, 1, 100 + i, 3, 0, MS(t + 1), MS(t + 2));
 		if (i % 10 < ending)
 			tb_task_end(&B, 1, 100 + i, 1, MS(t + 20));
@@ -1569,6 +1569,7 @@ START_TEST(task_leak)
 	ck_assert_uint_eq(measured(f, "tasks_last"), 28);
 	ck_assert_uint_eq(measured(f, "tasks_first"), 3);
 	ck_assert_uint_eq(measured(f, "tasks_idle"), 21);
+	ck_assert(strstr(f->title, "`co?nn`") != NULL);
 	only("task-leak");
 }
 END_TEST

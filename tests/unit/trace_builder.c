@@ -301,12 +301,15 @@ void tb_wake(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t)
 	PUT(b, thread, e);
 }
 
-void tb_spawn(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t)
+void tb_spawn(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t, const char *name)
 {
 	struct d9_ev_task_spawn e = REC(task_spawn, .t = b->at + t);
 	e.task = task;
 	e.runtime = runtime;
-	PUT(b, thread, e);
+	if (name)
+		tb_raw(b, thread, &e, sizeof(e), D9_TAIL_STRING, name, strlen(name));
+	else
+		PUT(b, thread, e);
 }
 
 void tb_task_end(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 outcome, d9_u64 t)

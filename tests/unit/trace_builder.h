@@ -51,7 +51,7 @@ void tb_gap(struct tb *b, d9_u32 thread, d9_u64 since, d9_u64 t, d9_u64 events);
 void tb_poll(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u32 worker, d9_u64 t0, d9_u64 t1);
 void tb_park(struct tb *b, d9_u32 thread, d9_u32 runtime, d9_u32 worker, d9_u64 t0, d9_u64 t1);
 void tb_wake(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t);
-void tb_spawn(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t);
+void tb_spawn(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t, const char *name); /* name: or NULL */
 void tb_task_end(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 outcome, d9_u64 t);
 void tb_control(struct tb *b, d9_u64 t, d9_u64 mask);
 void tb_exec(struct tb *b, d9_u32 thread, d9_u64 t, d9_i32 pid, const char *path);
