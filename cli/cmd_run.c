@@ -306,6 +306,14 @@ static void summarize(const struct run *r)
 	if (d9_families_dropped(f))
 		fprintf(stderr, "; %llu events found no memory (D9_MEM_MB)",
 			(unsigned long long)d9_families_dropped(f));
+	int why = 0;
+	unsigned unwritten = d9_families_unwritten(f, &why);
+	if (unwritten)
+		fprintf(stderr,
+			"\nd9: what %u famil%s recorded could not all be written: %s; it is in shared memory still, "
+			"and `d9 "
+			"recover %s` writes it",
+			unwritten, unwritten == 1 ? "y" : "ies", strerror(why), r->abs_dir);
 	fprintf(stderr, "\nd9: d9 report %s\n", r->abs_dir);
 }
 

@@ -34,6 +34,7 @@ struct family {
 	unsigned tries;
 	d9_u64 tried_mono, passed_mono, alive_mono;
 	d9_u64 events, dropped, segments;
+	int unwritten; /* errno that its last pass met */
 };
 
 struct d9_families {
@@ -198,11 +199,18 @@ static void take_over(struct d9_families *f, struct family *m, d9_u64 now)
 	}
 }
 
+static bool last_pass(struct family *m)
+{
+	int r = d9_drain_pass(m->a.d, D9_PASS_FINAL);
+	note_counts(m);
+	m->unwritten = r < 0 ? -r : 0;
+	return r >= 0;
+}
+
 static void finish(struct family *m)
 {
-	if (d9_drain_pass(m->a.d, D9_PASS_FINAL) >= 0)
+	if (last_pass(m))
 		d9_adopt_remove(&m->a);
-	note_counts(m);
 	d9_adopt_close(&m->a);
 	m->state = ENDED;
 }
@@ -345,8 +353,7 @@ void d9_families_finish(struct d9_families *f)
 			finish(m);
 			continue;
 		}
-		(void)d9_drain_pass(m->a.d, D9_PASS_FINAL); /* its segment is closed; the next is its own thread's */
-		note_counts(m);
+		(void)last_pass(m); /* its segment is closed; the next is its own thread's */
 		d9_adopt_close(&m->a);
 		m->state = ENDED;
 	}
@@ -381,6 +388,17 @@ d9_u64 d9_families_dropped(const struct d9_families *f)
 	d9_u64 n = 0;
 	for (unsigned i = 0; i < f->n; i++)
 		n += f->of[i].dropped;
+	return n;
+}
+
+unsigned d9_families_unwritten(const struct d9_families *f, int *ret_errno)
+{
+	unsigned n = 0;
+	for (unsigned i = 0; i < f->n; i++)
+		if (f->of[i].unwritten) {
+			*ret_errno = f->of[i].unwritten;
+			n++;
+		}
 	return n;
 }
 

@@ -29,6 +29,8 @@ void d9_families_finish(struct d9_families *f);
 unsigned d9_families_count(const struct d9_families *f);
 d9_u64 d9_families_events(const struct d9_families *f);
 d9_u64 d9_families_dropped(const struct d9_families *f);
+/* How many have records that could not be written and are in shared memory still; *ret_errno: why, of the last of them. */
+unsigned d9_families_unwritten(const struct d9_families *f, int *ret_errno);
 /* Bytes of the session's segments on disk. */
 d9_u64 d9_families_bytes(const struct d9_families *f);
 

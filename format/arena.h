@@ -126,6 +126,7 @@ struct d9_arena_header {
 	d9_u32 switches_told;    /* of them, how many drainers have written */
 	d9_u32 warnings_lock;    /* a member adds a line */
 	d9_u64 tsc_hz;           /* estimate, 0 until two pairs are far enough apart */
+	d9_u64 drops_looked;     /* raw time up to which the threads' drops_told are all that was lost */
 
 	/* page 1: clock pairs */
 	_Alignas(4096) struct d9_clock_pair clocks[D9_N_CLOCKS];

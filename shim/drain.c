@@ -49,6 +49,8 @@ static void forget_taken(struct d9_drain *d) { d->n_taken = 0; }
 static void commit_taken(struct d9_drain *d)
 {
 	d9_u32 lowest = ~0u;
+	if (d->part.done) /* else it would be written a second time, should the next block fail */
+		d9_store_release(&d->v.entries[d->part.chunk].drained, d->part.upto);
 	for (d9_u32 i = 0; i < d->n_taken; i++) {
 		struct d9_chunk_entry *e = &d->v.entries[d->taken[i].chunk];
 		d9_store_release(&e->drained, d->taken[i].upto);
@@ -152,6 +154,7 @@ static int take_records(struct d9_drain *d, d9_u32 i, d9_u32 thread, d9_u32 seri
 		rec->head = head; /* the length that was checked, whatever is there by now */
 		if (!dead && rec->t > d->t_pass)
 			return 0;
+		d->part = (struct d9_taken){i, *off, true};
 		int r = add_record(d, thread, serial, *off, rec);
 		if (r)
 			return r;
@@ -187,6 +190,7 @@ static int take_chunk(struct d9_drain *d, d9_u32 i)
 			return r;
 	}
 	int r = take_records(d, i, thread, serial, dead, &off, &end);
+	d->part.done = false;
 	if (r)
 		return r;
 	bool done = end && (state != D9_CHUNK_ACTIVE || dead);

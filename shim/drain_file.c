@@ -61,10 +61,12 @@ static void close_segment(struct d9_drain *d)
 	d->open = false;
 }
 
-/* Called with what failed; closes the segment (a torn tail is normal) and waits longer each time. */
+/* Called with what failed; closes the segment and waits longer each time. */
 void d9_drain_failed(struct d9_drain *d, int r, const char *what)
 {
 	struct d9_arena_header *h = d->v.h;
+	if (d->open && d->fd >= 0) /* the part of a block that is there is written again elsewhere, and nothing lost */
+		(void)d9_sys2(SYS_ftruncate, d->fd, (long)d9_segw_written(d->w));
 	close_segment(d);
 	d9_segw_abandon(d->w);
 	d->n_taken = 0;
@@ -104,6 +106,14 @@ static int open_folder(struct d9_drain *d)
 	return 0;
 }
 
+/* Root drains for others too: what a user recorded is that user's, as the folder is. */
+static void give_to_owner(const struct d9_drain *d)
+{
+	struct stat dir;
+	if (!d9_sys0(SYS_geteuid) && !d9_sys2(SYS_fstat, d->o.dirfd, (long)&dir) && dir.st_uid)
+		(void)d9_sys3(SYS_fchown, d->fd, dir.st_uid, dir.st_gid);
+}
+
 static int open_file(struct d9_drain *d)
 {
 	int r = open_folder(d);
@@ -120,6 +130,7 @@ static int open_file(struct d9_drain *d)
 			return (int)fd;
 		}
 		d->fd = (int)fd;
+		give_to_owner(d);
 		d->named = has_name(d->fd); /* there are file systems that do not count names */
 		return 0;
 	}

@@ -284,9 +284,21 @@ static void end_of(const struct d9_drain *d, d9_u32 i, struct d9_ev_exit *e)
 
 /* ---- totals, losses, what is pending -------------------------------------------------------------- */
 
+/* Up to when totals of a thread are told: its process's end, or its own, of which its last record is what is known. */
+static d9_u64 totals_time(const struct d9_drain *d, d9_u32 slot)
+{
+	const struct d9_thread *s = &d->v.threads[slot];
+	d9_u64 seen = d->thread_seen[slot] > s->born_tsc ? d->thread_seen[slot] : s->born_tsc;
+	d9_u64 ended = s->proc < n_procs(d) ? d->v.procs[s->proc].ended_tsc : 0;
+	if (d9_load_acquire(&s->state) == D9_SLOT_DEAD)
+		return seen;
+	return ended > seen ? ended : d9_drain_now(d);
+}
+
 static int tell_calls(struct d9_drain *d, d9_u32 slot)
 {
 	const struct d9_thread *s = &d->v.threads[slot];
+	d9_u64 t = totals_time(d, slot);
 	if (!d9_load_acquire(&s->calls_open))
 		return 0;
 	for (d9_u32 k = 0; k < D9_N_CALLS; k++) {
@@ -294,7 +306,7 @@ static int tell_calls(struct d9_drain *d, d9_u32 slot)
 		d9_u32 hook = d9_load_relaxed(&c->hook);
 		if (!hook || !d9_load_relaxed(&c->count))
 			continue;
-		struct d9_ev_calls e = {.rec = {HEAD(calls), 0, d9_drain_now(d)},
+		struct d9_ev_calls e = {.rec = {HEAD(calls), 0, t},
 					.count = d9_load_relaxed(&c->count),
 					.total = d9_load_relaxed(&c->total_tsc),
 					.max = d9_load_relaxed(&c->max_tsc),
@@ -320,14 +332,23 @@ int d9_live_totals(struct d9_drain *d)
 
 int d9_live_gaps(struct d9_drain *d)
 {
+	d9_u64 before = d->v.h->drops_looked; /* by whoever drained */
+	d->drops_looked = d9_drain_now(d);
 	for (d9_u32 i = 0; i < n_slots(d); i++) {
 		const struct d9_thread *s = &d->v.threads[i];
-		d9_u64 drops = d9_load_relaxed(&s->drops);
+		d9_u32 state = d9_load_acquire(&s->state);
+		d9_u64 drops = d9_load_acquire(&s->drops);
 		d9_u32 more = (d9_u32)drops - s->drops_told;
-		if (d9_load_acquire(&s->state) == D9_SLOT_FREE || !more)
+		if (state == D9_SLOT_FREE || state == D9_SLOT_TAKEN)
 			continue;
-		struct d9_ev_gap e = {
-			.rec = {HEAD(gap), 0, d9_drain_now(d)}, .events = more, .since = d->drops_since[i]};
+		if (!more) { /* none up to here, whatever is lost from now on */
+			d->drops_since[i] = d->drops_looked;
+			continue;
+		}
+		d9_u64 since = d->drops_since[i] ? d->drops_since[i] : before;
+		struct d9_ev_gap e = {.rec = {HEAD(gap), 0, d9_drain_now(d)},
+				      .events = more,
+				      .since = since > s->born_tsc ? since : s->born_tsc};
 		int r = tell(d, i, &e.rec);
 		if (r)
 			return r;
@@ -345,6 +366,7 @@ void d9_live_told(struct d9_drain *d)
 			d->v.threads[i].drops_told = (d9_u32)(d->drops_told[i] - 1);
 		d->drops_told[i] = 0;
 	}
+	d->v.h->drops_looked = d->drops_looked;
 	d->v.h->switches_told = d->switches_told;
 	for (d9_u32 i = 0; i < n_procs(d); i++)
 		if (d->proc_ended[i] && !d->v.procs[i].end_told)

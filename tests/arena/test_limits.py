@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """What the recorder does at its limits: the program lives, and each event is kept or counted."""
 import collections
+import json
 import os
+import signal
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import PROGS, Skip, check, equal, main, need_root, parametrise, test
+from harness import PROGS, Skip, check, equal, main, need_command, need_root, parametrise, test
 
 
 def program(name):
@@ -51,6 +54,34 @@ def in_small_tmpfs(box, argv, mib, env):
     if r.rc == 77:
         raise Skip("no tmpfs can be mounted here")
     return r
+
+
+LATE_STORM = """import select, sys, time
+poll = select.poll()
+for i in range(150): time.sleep(0.01)
+print('STORM t_ns=%d' % time.monotonic_ns(), flush=True)
+sys.stdin.readline()
+for i in range(300000): poll.poll(0)
+print('OVER', flush=True)"""
+
+
+@test
+def losses_begin_when_they_did(box):
+    """Nobody drains in the storm: what was lost was lost in it, and not since the thread began."""
+    need_command("run")
+    p = box.start(box.d9_run_words("--quiet", "--mem-mb=1", "--stacks=off") + [sys.executable, "-S", "-c", LATE_STORM],
+                  shim=False, stdin=subprocess.PIPE)
+    storm = int(p.stdout.readline().split("=")[1])
+    os.kill(p.pid, signal.SIGSTOP)
+    p.stdin.write("\n")
+    p.stdin.flush()
+    equal(p.stdout.readline(), "OVER\n", "the program")
+    os.kill(p.pid, signal.SIGCONT)
+    equal(box.finish(p).rc, 0, "exit code")
+    gaps = json.loads(box.d9("report", "--json", box.dir).out)["losses"]["gaps"]
+    check(gaps, "nothing was lost, so nothing was tested")
+    # d9 run drains twice a second.
+    check(all(g["from_ns"] >= storm - 1_200_000_000 for g in gaps), "the storm began at %d, losses %s" % (storm, gaps))
 
 
 @parametrise(["quarter", "filled"])

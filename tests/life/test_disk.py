@@ -28,10 +28,10 @@ ENV = {"D9_IO_MIN_US": "0", "D9_STACKS": "off", "D9_ROTATE_SECS": "1", "D9_NAME"
 class Reader:
     """A recorded program that reads as often as it is told."""
 
-    def __init__(self, box, how, *uid):
+    def __init__(self, box, how, *uid, quiet=("--quiet",)):
         argv = [sys.executable, "-S", "-c", READS, *uid]
         if how == "run":
-            argv = box.d9_run_words("--quiet") + argv
+            argv = box.d9_run_words(*quiet) + argv
         self.box, self.how, self.total = box, how, 0
         self.p = box.start(argv, env=ENV, shim=how != "run", stdin=subprocess.PIPE)
 
@@ -61,11 +61,11 @@ class Reader:
 
 
 @contextlib.contextmanager
-def small_disk(box, mib):
+def small_disk(box, size):
     """box.dir on a file system of its own."""
     need_root()
     os.makedirs(box.dir, exist_ok=True)
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=%dm,mode=700" % mib, "none", box.dir], capture_output=True).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=%s,mode=700" % size, "none", box.dir], capture_output=True).returncode:
         raise Skip("cannot mount a tmpfs")
     try:
         yield
@@ -83,7 +83,7 @@ def fill(path):
 @parametrise(["bare", "run"])
 def a_full_disk(box, how):
     need_command("run")
-    with small_disk(box, 4):
+    with small_disk(box, "4m"):
         reader = Reader(box, how)
         reader.read(1000)
         reader.until("on", 10)
@@ -104,9 +104,36 @@ def a_full_disk(box, how):
         os.sync()
 
 
+@parametrise(["bare", "run"])
+def nothing_is_written_twice(box, how):
+    """The disk is full in the middle of a chunk, of which a part is written already."""
+    need_command("run")
+    for kib in (64, 80, 96, 112, 128):
+        box.dir = os.path.join(box.path, "traces-%d" % kib)
+        with small_disk(box, "%dk" % kib):
+            reader = Reader(box, how, quiet=())
+            if how == "bare":
+                time.sleep(1.2)
+            for _ in range(5):
+                reader.read(20000)
+                time.sleep(0.1 if how == "run" else 0.3)
+            r = box.finish(reader.p)
+            equal(r.rc, 0, "exit code: %s" % r.err)
+            if how == "run":
+                check("No space left on device" in r.err and "d9 recover " + box.dir in r.err, "the summary: %s" % r.err)
+            subprocess.run(["mount", "-o", "remount,size=64m", box.dir], check=True, timeout=LIMIT)
+            for left in ("shared memory", "segments"):
+                reads = [e["t_ns"] for e in box.events() if e["event"] == "span" and e["hook"] == "read" and 1001 <= e["result"] <= 1007]
+                equal(len(reads), len(set(reads)), "reads from %s, and the different ones of %d KiB" % (left, kib))
+                equal(len(reads), reader.total, "reads from %s, of %d KiB" % (left, kib))
+                box.d9("recover", box.dir)
+            losses = json.loads(box.d9("report", "--json", box.dir).out)["losses"]
+            equal(losses["torn_blocks"], 0, "damaged blocks")
+
+
 @test
 def a_disk_that_becomes_read_only(box):
-    with small_disk(box, 64):
+    with small_disk(box, "64m"):
         def remount(how):
             return subprocess.run(["mount", "-o", "remount,bind," + how, box.dir], capture_output=True, timeout=LIMIT).returncode == 0
         reader = Reader(box, "bare")
@@ -166,6 +193,27 @@ def a_folder_that_is_removed(box, how):
         r = box.d9("dump", "--json", folder)
         n += sum(e["event"] == "span" and e["hook"] == "read" and 1001 <= e["result"] <= 1007 for e in map(json.loads, r.out.splitlines()))
     equal(n, reader.total, "reads that are recorded, where the folder went and where it was")
+
+
+@parametrise(["recover", "flush"])
+def what_root_writes_is_its_owners(box, how):
+    need_root()
+    os.mkdir(box.dir, 0o777)
+    os.chmod(box.dir, 0o777)
+    os.chmod(box.path, 0o755)
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+    p = box.start(["/usr/bin/python3", "-S", "-c", "import time\nwhile True: time.sleep(0.01)"], **nobody)
+    wait_until(lambda: any("arena" in os.listdir(f) for f in box.folders()), "not recorded")
+    time.sleep(0.3)
+    if how == "flush":
+        box.d9("ctl", str(p.pid), "flush")
+    box.end(p)
+    box.note_arenas()
+    if how == "recover":
+        box.d9("recover", box.dir)
+    files = [os.path.join(f, n) for f in box.folders() for n in os.listdir(f) if n.endswith(".d9")]
+    check(files, "no segment")
+    equal({(os.stat(f).st_uid, os.stat(f).st_gid) for f in files}, {(65534, 65534)}, "owners of the segments")
 
 
 def memory_that_names(box):
