@@ -28,13 +28,20 @@ static d9_u32 pending_kind(const struct d9_model *m, d9_u32 i)
 	return m->t->sites.v[m->t->threads.v[i].pending.site].kind;
 }
 
+/* It comes back by itself. */
+static bool has_deadline(const struct d9_model *m, d9_u32 i)
+{
+	const char *hook = m->t->hooks.v[m->t->sites.v[m->t->threads.v[i].pending.site].hook].name;
+	return strstr(hook, "timed") || strstr(hook, "clock");
+}
+
 static bool is_stuck(const struct d9_model *m, d9_u32 i)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[i];
 	if (!th->pending.unfinished || !th->pending.object || pending_ns(m, i) < SEEN_MIN_NS)
 		return false;
 	enum d9_class c = d9_kind_class(pending_kind(m, i));
-	return c == D9_CLASS_LOCK || c == D9_CLASS_SIGNAL;
+	return (c == D9_CLASS_LOCK || c == D9_CLASS_SIGNAL) && !has_deadline(m, i);
 }
 
 static bool says_it_holds(const struct d9_trace_thread *th, d9_u64 object)

@@ -58,6 +58,7 @@ static void sum_thread(struct d9_model *m, d9_u32 i)
 	if (!read) /* no more than this, and not known to be that */
 		run = rest > dark ? rest - dark : 0;
 	mt->busy = run > rest ? rest : run;
+	mt->busy_at_most = !read;
 	if (!read)
 		return;
 	rest -= mt->busy;

@@ -68,6 +68,7 @@ struct d9_model_thread {
 	d9_u64 begin, end;               /* of what was asked for */
 	d9_u64 wall, busy, parked, blocked;
 	d9_u64 runnable, unexplained; /* D9_NOT_KNOWN = not measured */
+	bool busy_at_most;            /* its CPU time was not read: busy is what nothing else accounts for */
 	bool polling;                 /* never waits at home: looks and sleeps elsewhere, so not an event loop */
 };
 

@@ -35,13 +35,14 @@ static void thread_line(const struct d9_model *m, d9_u32 i)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[i];
 	const struct d9_model_thread *mt = &m->threads[i];
-	char wall[32], b[5][16], role[24];
+	char wall[32], b[5][16], busy[24], role[24];
 	if (mt->role == D9_ROLE_WORKER)
 		snprintf(role, sizeof(role), "worker %u", mt->worker);
 	else
 		snprintf(role, sizeof(role), "%s", d9_role_name(mt->role));
-	printf("  %8d  %-15.15s  %-9s %9s %6s %7s %8s %9s %12s %9zu", th->tid, th->name, role,
-	       d9_format_duration(mt->wall, wall), share(mt->busy, mt->wall, b[0]), share(mt->parked, mt->wall, b[1]),
+	snprintf(busy, sizeof(busy), "%s%s", mt->busy_at_most && mt->busy ? "<=" : "", share(mt->busy, mt->wall, b[0]));
+	printf("  %8d  %-15.15s  %-9s %9s %7s %7s %8s %9s %12s %9zu", th->tid, th->name, role,
+	       d9_format_duration(mt->wall, wall), busy, share(mt->parked, mt->wall, b[1]),
 	       share(mt->blocked, mt->wall, b[2]), share(mt->runnable, mt->wall, b[3]),
 	       share(mt->unexplained, mt->wall, b[4]), mt->polls.n);
 	if (th->pending.unfinished && !d9_model_pending_parks(m, i))
@@ -116,7 +117,7 @@ static void process(const struct d9_report *r, d9_u32 i)
 		return;
 	order_model = m;
 	qsort(list.v, list.n, sizeof(*list.v), busiest_first);
-	printf("  %8s  %-15s  %-9s %9s %6s %7s %8s %9s %12s %9s\n", "tid", "thread", "role", "wall", "busy", "parked",
+	printf("  %8s  %-15s  %-9s %9s %7s %7s %8s %9s %12s %9s\n", "tid", "thread", "role", "wall", "busy", "parked",
 	       "blocked", "runnable", "unexplained", "polls");
 	for (size_t k = 0; k < list.n && k < THREADS_MAX; k++)
 		thread_line(m, list.v[k]);

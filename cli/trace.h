@@ -121,6 +121,7 @@ struct d9_trace_proc {
 	struct d9_mapping *maps; /* made when first asked for */
 	size_t n_maps;
 	const char *exec; /* the program that it last tried to become, NULL = none */
+	d9_u64 exec_t;    /* when it tried, 0 = never */
 	d9_u32 became; /* index of the process of another family that it is now, D9_NO_INDEX = none that is recorded */
 	bool running;  /* when it was read */
 	bool shown;

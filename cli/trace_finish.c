@@ -141,6 +141,22 @@ static void end_at_exec(const struct d9_trace *t, struct d9_trace_thread *th, d9
 		*last = p->end_t;
 }
 
+static bool is_drainers(const struct d9_trace_event *e)
+{
+	switch (e->id) {
+	case D9_EV_cpu:
+		return ((const struct d9_ev_cpu *)e->rec)->source == 1;
+	case D9_EV_pending:
+	case D9_EV_held:
+	case D9_EV_calls:
+	case D9_EV_gap:
+	case D9_EV_exit:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void first_and_last(const struct d9_trace *t, struct d9_trace_thread *th)
 {
 	d9_u64 first = th->born ? th->born : D9_NOT_KNOWN, last = 0;
@@ -153,9 +169,11 @@ static void first_and_last(const struct d9_trace *t, struct d9_trace_thread *th)
 		first = th->rt.v[i].t0 < first ? th->rt.v[i].t0 : first;
 		last = th->rt.v[i].t1 > last ? th->rt.v[i].t1 : last;
 	}
-	d9_u64 n_before = last;
+	d9_u64 n_before = last, end = th->proc == D9_NO_INDEX ? 0 : t->procs.v[th->proc].end_t;
 	for (size_t i = 0; i < th->events.n; i++) {
 		d9_u64 at = th->events.v[i].t;
+		if (end && at > end && is_drainers(&th->events.v[i]))
+			at = end; /* when that was written down, not when the thread did anything */
 		first = at && at < first ? at : first;
 		last = at > last ? at : last;
 	}
@@ -194,6 +212,9 @@ static void convert_proc(struct d9_trace *t, struct d9_trace_proc *p)
 	struct convert c = {&t->families.v[p->family].clock, 0};
 	p->born = ns(&c, p->born);
 	p->end_t = ns(&c, p->end_t);
+	p->exec_t = ns(&c, p->exec_t);
+	if (p->end_how == 4 && p->exec_t && p->exec_t < p->end_t)
+		p->end_t = p->exec_t; /* a drainer saw it later */
 	const char *folder = t->families.v[p->family].folder;
 	size_t n = strlen(folder) + 16;
 	p->name = d9_must_alloc(n, 1);

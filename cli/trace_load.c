@@ -418,8 +418,12 @@ static void take_other(struct d9_loader *l, struct d9_trace_thread *th, const st
 		take_exit(l, th, ev);
 		break;
 	case D9_EV_exec:
-		if (th->proc != D9_NO_INDEX)
-			l->t->procs.v[th->proc].exec = tail_str(l, &ev->tail, &(size_t){0});
+		if (th->proc != D9_NO_INDEX) {
+			struct d9_trace_proc *p = &l->t->procs.v[th->proc];
+			p->exec = tail_str(l, &ev->tail, &(size_t){0});
+			if (((const struct d9_ev_exec *)rec)->pid == p->pid) /* else its child's, after vfork */
+				p->exec_t = raw(ev->clock, rec->t);
+		}
 		break;
 	case D9_EV_park:
 	case D9_EV_poll:

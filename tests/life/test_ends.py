@@ -105,6 +105,42 @@ def a_report_says_where_no_hook_is_in_place(box, how):
         check(" main " not in text, "an idle process is shown: %s" % text[:500])
 
 
+LIFE = """import os, threading, time
+life = []
+def work():
+    fd = os.open('/dev/null', os.O_WRONLY)
+    os.write(fd, b'x')
+    os.close(fd)
+    time.sleep(0.1)
+    life.append(threading.get_native_id())
+t0 = time.monotonic_ns()
+t = threading.Thread(target=work)
+t.start()
+t.join()
+t1 = time.monotonic_ns()
+child = os.fork()
+if not child:
+    os.write(1, b'')
+    time.sleep(0.1)
+    os._exit(7)
+t2 = time.monotonic_ns()
+os.waitpid(child, 0)
+t3 = time.monotonic_ns()
+time.sleep(1.5)
+print('LIVED thread=%d thread_ns=%d child=%d child_ns=%d' % (life[0], t1 - t0, child, t3 - t2))"""
+
+
+@test
+def nobody_lives_longer_than_it_did(box):
+    """Totals of short calls are written down when a segment ends, which may be long after the thread or the process did."""
+    line = box.run([sys.executable, "-c", LIFE], env={"D9_IO_MIN_US": "1000000"}, rc=0).lines("LIVED")[0]
+    report = json.loads(box.d9("report", "--json", "--session", "all", box.dir).out)
+    walls = {t["tid"]: t["wall_ns"] for p in report["processes"] for t in p["threads"]}
+    for who in ("thread", "child"):
+        wall, most = walls[int(line[who])], int(line[who + "_ns"])
+        check(90_000_000 <= wall <= most + 15_000_000, "the %s lived %d ns at most, not %d" % (who, most, wall))
+
+
 @test
 def the_cpu_clock_is_read_after_a_long_computation(box):
     r = box.run([os.path.join(PROGS, "burn")], rc=0)

@@ -875,9 +875,9 @@ START_TEST(short_condition_wait_is_no_deadlock)
 END_TEST
 
 /* S25: two semaphores, opposite order. */
-static void abba(bool cross)
+static void abba(const char *how, bool cross)
 {
-	d9_u32 sem = tb_site(&B, "sem_wait", 0x6000, 300, NULL);
+	d9_u32 sem = tb_site(&B, how, 0x6000, 300, NULL);
 	tb_thread(&B, 2, 0, 102, "one");
 	tb_thread(&B, 3, 0, 103, "two");
 	tb_held(&B, 2, 0xa0, MS(1), MS(800));
@@ -889,7 +889,7 @@ static void abba(bool cross)
 
 START_TEST(deadlock_of_two)
 {
-	abba(true);
+	abba("sem_wait", true);
 	only("deadlock-cycle");
 	ck_assert_uint_eq(F.of.n, 1);
 	ck_assert_uint_eq(measured(need("deadlock-cycle"), "cycle"), 2);
@@ -897,9 +897,16 @@ START_TEST(deadlock_of_two)
 }
 END_TEST
 
+START_TEST(waits_that_end_by_themselves_are_no_deadlock)
+{
+	abba("sem_timedwait", true);
+	nothing();
+}
+END_TEST
+
 START_TEST(waiting_in_a_row_is_no_deadlock)
 {
-	abba(false);
+	abba("sem_wait", false);
 	nothing();
 }
 END_TEST
@@ -929,8 +936,8 @@ static void spin(d9_u64 every, unsigned n, d9_u64 sends)
 	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
 	for (unsigned k = 0; k < n; k++)
 		tb_span(&B, 1, home, (struct tb_span){.t0 = every * k, .t1 = every * k + US(1), .fd = 5, .result = 1});
-	tb_calls(&B, 1, "read", n, n * US(0.3), 0);
-	tb_calls(&B, 1, "send", sends, sends * US(0.3), 0);
+	tb_calls(&B, 1, "read", n, n * US(0.3), 0, 0);
+	tb_calls(&B, 1, "send", sends, sends * US(0.3), 0, 0);
 	analyse();
 }
 
@@ -966,10 +973,10 @@ static void accepts(const d9_u64 *n, const d9_u64 *transfers, unsigned n_workers
 	for (d9_u32 k = 0; k < n_workers; k++) {
 		tb_thread(&B, 2 + k, 0, 102 + (d9_i32)k, "worker");
 		loop(2 + k, home, 0, 30, own_fd ? 5 + (int)k : 5);
-		tb_calls(&B, 2 + k, "accept4", n[k] + 3, US(n[k]), 3);
+		tb_calls(&B, 2 + k, "accept4", n[k] + 3, US(n[k]), 3, 0);
 		if (transfers) {
-			tb_calls(&B, 2 + k, "read", transfers[k] / 2 + 50, US(n[k]), 50);
-			tb_calls(&B, 2 + k, "write", transfers[k] / 2, US(n[k]), 0);
+			tb_calls(&B, 2 + k, "read", transfers[k] / 2 + 50, US(n[k]), 50, 0);
+			tb_calls(&B, 2 + k, "write", transfers[k] / 2, US(n[k]), 0, 0);
 		}
 	}
 	analyse();
@@ -1546,6 +1553,29 @@ START_TEST(no_task_is_idle_across_a_hole)
 }
 END_TEST
 
+START_TEST(a_process_is_over_when_it_ended)
+{
+	tb_span(&B, 1, tb_site(&B, "nanosleep", 0x4000, 300, NULL), (struct tb_span){.t0 = MS(1), .t1 = MS(4)});
+	tb_exit(&B, 1, MS(5), 2, 0);
+	tb_calls(&B, 1, "write", 3, MS(1), 0, MS(400)); /* by a drainer, later */
+	analyse();
+	ck_assert_uint_eq(M->threads[thread(100)].wall, T->procs.v[0].end_t - T->threads.v[thread(100)].first);
+	ck_assert_uint_eq(T->procs.v[0].end_t - T->t_begin, MS(5));
+}
+END_TEST
+
+START_TEST(a_program_is_over_when_it_becomes_another)
+{
+	tb_span(&B, 1, tb_site(&B, "nanosleep", 0x4000, 300, NULL), (struct tb_span){.t0 = MS(1), .t1 = MS(2)});
+	tb_exec(&B, 1, MS(3), 101, "/bin/child"); /* its child's, after vfork */
+	tb_exec(&B, 1, MS(6), 100, "/bin/next");
+	tb_calls(&B, 1, "write", 3, MS(1), 0, MS(400)); /* by a drainer, later */
+	tb_exit(&B, 1, MS(400), 4, 0);                  /* when a drainer saw it */
+	analyse();
+	ck_assert_uint_eq(T->threads.v[thread(100)].last - T->t_begin, MS(6));
+}
+END_TEST
+
 /* 30 tasks, one every 50 ms, each polled once; a share of them ends. */
 static void spawn_many(unsigned ending, bool polled_on)
 {
@@ -1719,6 +1749,8 @@ int main(void)
 					   a_task_is_queued_from_its_wake_to_its_poll,
 					   a_lost_event_makes_no_long_queue,
 					   runtimes_are_counted,
+					   a_process_is_over_when_it_ended,
+					   a_program_is_over_when_it_becomes_another,
 					   lives_of_tasks,
 					   no_task_is_idle_across_a_hole,
 					   task_leak,
@@ -1750,6 +1782,7 @@ int main(void)
 					   deadlock_through_a_condition,
 					   short_condition_wait_is_no_deadlock,
 					   deadlock_of_two,
+					   waits_that_end_by_themselves_are_no_deadlock,
 					   waiting_in_a_row_is_no_deadlock,
 					   self_deadlock,
 					   a_call_that_ended_is_not_pending,

@@ -22,6 +22,7 @@ static const struct {
 	{"cond", "pthread_cond_timedwait", 2},
 	{"mutex", "pthread_mutex_lock", 2},
 	{"sem", "sem_wait", 2},
+	{"sem", "sem_timedwait", 2},
 	{"sleep", "nanosleep", 4},
 	{"read", "read", 8},
 	{"write", "write", 8},
@@ -255,9 +256,9 @@ void tb_cpu(struct tb *b, d9_u32 thread, d9_u64 t, d9_u64 run, d9_u64 delay)
 	PUT(b, thread, e);
 }
 
-void tb_calls(struct tb *b, d9_u32 thread, const char *hook, d9_u64 count, d9_u64 total, d9_u32 errors)
+void tb_calls(struct tb *b, d9_u32 thread, const char *hook, d9_u64 count, d9_u64 total, d9_u32 errors, d9_u64 t)
 {
-	struct d9_ev_calls e = REC(calls, .t = b->at);
+	struct d9_ev_calls e = REC(calls, .t = b->at + t);
 	e.count = count;
 	e.total = total;
 	e.max = count ? total / count : 0;

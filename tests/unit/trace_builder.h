@@ -45,7 +45,8 @@ void tb_span(struct tb *b, d9_u32 thread, d9_u32 site, struct tb_span s); /* fd 
 void tb_pending(struct tb *b, d9_u32 thread, d9_u32 site, d9_u64 since, d9_u64 t, d9_u64 object, d9_u32 owner);
 void tb_held(struct tb *b, d9_u32 thread, d9_u64 object, d9_u64 since, d9_u64 t);
 void tb_cpu(struct tb *b, d9_u32 thread, d9_u64 t, d9_u64 run, d9_u64 delay);
-void tb_calls(struct tb *b, d9_u32 thread, const char *hook, d9_u64 count, d9_u64 total, d9_u32 errors);
+void tb_calls(struct tb *b, d9_u32 thread, const char *hook, d9_u64 count, d9_u64 total, d9_u32 errors,
+	      d9_u64 t); /* t: when that was written down */
 void tb_gap(struct tb *b, d9_u32 thread, d9_u64 since, d9_u64 t, d9_u64 events);
 /* What a program says of its tasks; worker 0xffffffff: none. */
 void tb_poll(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u32 worker, d9_u64 t0, d9_u64 t1);
