@@ -384,7 +384,8 @@ static int line(void *ctx, const struct d9_timeline_item *it)
 {
 	const struct dump *d = ctx;
 	d9_u64 end = it->span ? it->span->t1 : it->event->t;
-	if (end < d->t->from || it->t > d->t->to)
+	/* What a drainer wrote down of a process that was over by then is later than all that is known of it. */
+	if (end < d->t->from || (it->t > d->t->to && d->t->to < d->t->t_end))
 		return 0;
 	if (it->span)
 		return d->json ? span_json(d, it) : span_text(d, it);

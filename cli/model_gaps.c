@@ -68,8 +68,11 @@ static void polls_between_parks(struct d9_model *m, d9_u32 thread)
 	const struct d9_model_thread *mt = &m->threads[thread];
 	for (size_t i = 0; i + 1 < mt->parks.n; i++)
 		add_polls(m, thread, &mt->parks.v[i], mt->parks.v[i + 1].t0, true);
-	if (mt->parks.n && th->pending.unfinished && !d9_model_pending_parks(m, thread))
-		add_polls(m, thread, &mt->parks.v[mt->parks.n - 1], th->pending.t, false);
+	if (!mt->parks.n || (th->pending.unfinished && d9_model_pending_parks(m, thread)))
+		return;
+	/* It did not come back to a park: it sits in a call, or ended, or its process did. */
+	d9_u64 end = th->pending.unfinished ? th->pending.t : th->spans.n ? th->spans.v[th->spans.n - 1].t1 : 0;
+	add_polls(m, thread, &mt->parks.v[mt->parks.n - 1], end, false);
 }
 
 static void reported_polls(struct d9_model *m, d9_u32 thread)

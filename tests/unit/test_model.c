@@ -1553,6 +1553,18 @@ START_TEST(no_task_is_idle_across_a_hole)
 }
 END_TEST
 
+START_TEST(a_call_before_the_end_is_a_blocking_call)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), sleep = tb_site(&B, "nanosleep", 0x4000, 300, NULL);
+	for (int i = 0; i < 20; i++)
+		tb_span(&B, 1, home, (struct tb_span){.t0 = MS(10 * i), .t1 = MS(10 * i + 9), .fd = 5});
+	tb_span(&B, 1, sleep, (struct tb_span){.t0 = MS(200), .t1 = MS(500)});
+	tb_exit(&B, 1, MS(501), 3, 11);
+	analyse();
+	ck_assert_uint_eq(measured(need("blocking-call"), "blocked_ns"), MS(300));
+}
+END_TEST
+
 START_TEST(a_process_is_over_when_it_ended)
 {
 	tb_span(&B, 1, tb_site(&B, "nanosleep", 0x4000, 300, NULL), (struct tb_span){.t0 = MS(1), .t1 = MS(4)});
@@ -1749,6 +1761,7 @@ int main(void)
 					   a_task_is_queued_from_its_wake_to_its_poll,
 					   a_lost_event_makes_no_long_queue,
 					   runtimes_are_counted,
+					   a_call_before_the_end_is_a_blocking_call,
 					   a_process_is_over_when_it_ended,
 					   a_program_is_over_when_it_becomes_another,
 					   lives_of_tasks,
