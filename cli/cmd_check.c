@@ -337,7 +337,7 @@ static void judge_sanitizers(struct check *c)
 	if (library(c, "libasan") || library(c, "libclang_rt.asan"))
 		say(c, LEVEL_LIMITED, "asan", "LD_PRELOAD=libasan.so:libd9shim.so, or build with -static-libasan",
 		    "it needs libasan, which refuses to start unless it comes first: it must stand before "
-		    "libd9shim.so");
+		    "libd9shim.so; started by another program that is recorded, it runs unrecorded");
 	else if (c->program.asan)
 		say(c, LEVEL_NOTE, "asan", NULL,
 		    "it has the address sanitizer inside; times are its own, several times those of a plain build");

@@ -84,6 +84,17 @@ static void add_unseen(struct d9_report *r, const char *what, const char *detail
 	d9_vec_push(&r->unseen, u);
 }
 
+/* Why the recorder said that it would not record the program that it was about to execute. */
+static const char *told_reason(const struct d9_trace *t, const char *program)
+{
+	char begin[256];
+	int n = snprintf(begin, sizeof(begin), "warning=%.200s is not recorded: ", program);
+	for (size_t i = 0; i < t->infos.n; i++)
+		if (!strncmp(t->infos.v[i], begin, (size_t)n))
+			return t->infos.v[i] + n;
+	return NULL;
+}
+
 #define OFF_WORTH_NS 1000000u /* between a process's birth and the word of the recorder that it is on lies less */
 /* What the recorder itself said that it could not see, and what no part of this recording measured. */
 static void gather_unseen(struct d9_report *r)
@@ -127,10 +138,9 @@ static void gather_unseen(struct d9_report *r)
 		char text[400];
 		if (!p->shown || p->end_how != 4 || p->became != D9_NO_INDEX)
 			continue;
-		snprintf(text, sizeof(text),
-			 "pid %d became %.200s, which is not recorded: `d9 check` says whether it could be, or it got "
-			 "another environment",
-			 p->pid, p->exec && *p->exec ? p->exec : "another program");
+		const char *name = p->exec && *p->exec ? p->exec : "another program", *why = told_reason(t, name);
+		snprintf(text, sizeof(text), "pid %d became %.200s, which is not recorded: %.150s", p->pid, name,
+			 why ? why : "`d9 check` says whether it could be, or it got another environment");
 		add_unseen(r, "exec", text);
 	}
 	for (d9_u32 i = 0; i < t->procs.n; i++) {

@@ -53,21 +53,46 @@ D9_EXPORT pid_t fork(void)
 	return r;
 }
 
-#define WRAP_EXEC(name, params, args, path)       \
-	D9_EXPORT int name params                 \
-	{                                         \
-		D9_BEGIN(name, 0, -1);            \
-		d9_shim_exec(path);               \
-		int d9_r = d9_real.name args;     \
-		d9_shim_exec_failed();            \
-		D9_END(name, D9_RESULT(d9_r), 0); \
-		return d9_r;                      \
+/*
+ * The real call with the environment that it was given; `other`, which is `env`, if the program would not start with it.  A macro because the copy lies
+ * on the caller's stack, where a vfork child may have it.
+ */
+#define EXEC_REAL(r, file, envp, real, other)                                                \
+	do {                                                                                 \
+		const struct d9_exec_file d9_file = file;                                    \
+		char *const *d9_envp = (envp);                                               \
+		size_t d9_n_env = d9_exec_env_bytes(&d9_file, d9_envp);                      \
+		if (__builtin_expect(d9_n_env != 0, 0)) {                                    \
+			char *const *env = d9_exec_env(alloca(d9_n_env), d9_n_env, d9_envp); \
+			(r) = d9_real.other;                                                 \
+		} else                                                                       \
+			(r) = d9_real.real;                                                  \
+	} while (0)
+#define FILE_AT(p) ((struct d9_exec_file){.path = (p), .fd = -1})
+#define FILE_IN_PATH(p) ((struct d9_exec_file){.path = (p), .search = true, .fd = -1})
+#define FILE_OF(f) ((struct d9_exec_file){.fd = (f)})
+
+#define WRAP_EXEC(name, params, args, path, file, envp, other) \
+	D9_EXPORT int name params                              \
+	{                                                      \
+		int d9_r;                                      \
+		D9_BEGIN(name, 0, -1);                         \
+		d9_shim_exec(path);                            \
+		EXEC_REAL(d9_r, file, envp, name args, other); \
+		d9_shim_exec_failed();                         \
+		D9_END(name, D9_RESULT(d9_r), 0);              \
+		return d9_r;                                   \
 	}
-WRAP_EXEC(execve, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp), path)
-WRAP_EXEC(execv, (const char *path, char *const argv[]), (path, argv), path)
-WRAP_EXEC(execvp, (const char *file, char *const argv[]), (file, argv), file)
-WRAP_EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp), file)
-WRAP_EXEC(fexecve, (int fd, char *const argv[], char *const envp[]), (fd, argv, envp), d9_shim_exec_name(argv))
+WRAP_EXEC(execve, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp), path, FILE_AT(path),
+	  envp, execve(path, argv, env))
+WRAP_EXEC(execv, (const char *path, char *const argv[]), (path, argv), path, FILE_AT(path), environ,
+	  execve(path, argv, env))
+WRAP_EXEC(execvp, (const char *file, char *const argv[]), (file, argv), file, FILE_IN_PATH(file), environ,
+	  execvpe(file, argv, env))
+WRAP_EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp), file,
+	  FILE_IN_PATH(file), envp, execvpe(file, argv, env))
+WRAP_EXEC(fexecve, (int fd, char *const argv[], char *const envp[]), (fd, argv, envp), d9_shim_exec_name(argv),
+	  FILE_OF(fd), envp, fexecve(fd, argv, env))
 
 /* The list forms, as the array forms they are.  On the stack: a vfork child may call them. */
 #define COUNT_ARGS(n, first, last)                                                   \
@@ -86,32 +111,33 @@ WRAP_EXEC(fexecve, (int fd, char *const argv[], char *const envp[]), (fd, argv, 
 		(argv)[n] = NULL;                          \
 	} while (0)
 
-#define WRAP_EXEC_LIST(name, path, as, args, last)                 \
-	D9_EXPORT int name(const char *path, const char *arg, ...) \
-	{                                                          \
-		size_t d9_n;                                       \
-		va_list d9_list;                                   \
-		D9_BEGIN(name, 0, -1);                             \
-		COUNT_ARGS(d9_n, arg, arg);                        \
-		char **argv = alloca((d9_n + 1) * sizeof(*argv));  \
-		va_start(d9_list, arg);                            \
-		LIST_ARGS(argv, d9_n, arg, d9_list);               \
-		last;                                              \
-		va_end(d9_list);                                   \
-		d9_shim_exec(path);                                \
-		int d9_r = d9_real.as args;                        \
-		d9_shim_exec_failed();                             \
-		D9_END(name, D9_RESULT(d9_r), 0);                  \
-		return d9_r;                                       \
+#define WRAP_EXEC_LIST(name, path, as, args, last, file, envp, other) \
+	D9_EXPORT int name(const char *path, const char *arg, ...)    \
+	{                                                             \
+		size_t d9_n;                                          \
+		int d9_r;                                             \
+		va_list d9_list;                                      \
+		D9_BEGIN(name, 0, -1);                                \
+		COUNT_ARGS(d9_n, arg, arg);                           \
+		char **argv = alloca((d9_n + 1) * sizeof(*argv));     \
+		va_start(d9_list, arg);                               \
+		LIST_ARGS(argv, d9_n, arg, d9_list);                  \
+		last;                                                 \
+		va_end(d9_list);                                      \
+		d9_shim_exec(path);                                   \
+		EXEC_REAL(d9_r, file, envp, as args, other);          \
+		d9_shim_exec_failed();                                \
+		D9_END(name, D9_RESULT(d9_r), 0);                     \
+		return d9_r;                                          \
 	}
 /* After the list of execle, its NULL included, comes the environment. */
 #define ENVIRONMENT                            \
 	if (arg)                               \
 		(void)va_arg(d9_list, char *); \
 	char *const *envp = va_arg(d9_list, char *const *)
-WRAP_EXEC_LIST(execl, path, execv, (path, argv), (void)0)
-WRAP_EXEC_LIST(execlp, file, execvp, (file, argv), (void)0)
-WRAP_EXEC_LIST(execle, path, execve, (path, argv, envp), ENVIRONMENT)
+WRAP_EXEC_LIST(execl, path, execv, (path, argv), (void)0, FILE_AT(path), environ, execve(path, argv, env))
+WRAP_EXEC_LIST(execlp, file, execvp, (file, argv), (void)0, FILE_IN_PATH(file), environ, execvpe(file, argv, env))
+WRAP_EXEC_LIST(execle, path, execve, (path, argv, envp), ENVIRONMENT, FILE_AT(path), envp, execve(path, argv, env))
 
 /* ---- children that libc makes, and waiting for children --------------------------------------------------- */
 
@@ -124,19 +150,21 @@ D9_WRAP_IDLE(int, pclose, (FILE * f), (f), D9_RESULT(d9_r))
 #define SPAWN                                                                                               \
 	(pid_t * pid, const char *path, const posix_spawn_file_actions_t *does, const posix_spawnattr_t *a, \
 	 char *const argv[], char *const envp[])
-#define WRAP_SPAWN(fn, id)                                             \
-	int fn SPAWN;                                                  \
-	D9_EXPORT int fn SPAWN                                         \
-	{                                                              \
-		D9_BEGIN(id, 0, -1);                                   \
-		int d9_r = d9_real.id(pid, path, does, a, argv, envp); \
-		D9_END(id, D9_RETURNED(d9_r), 0);                      \
-		return d9_r;                                           \
+/* With a change of folder among its file actions a path may lead elsewhere; then the file is not found, or another is judged. */
+#define WRAP_SPAWN(fn, id, file)                                                                                    \
+	int fn SPAWN;                                                                                               \
+	D9_EXPORT int fn SPAWN                                                                                      \
+	{                                                                                                           \
+		int d9_r;                                                                                           \
+		D9_BEGIN(id, 0, -1);                                                                                \
+		EXEC_REAL(d9_r, file, envp, id(pid, path, does, a, argv, envp), id(pid, path, does, a, argv, env)); \
+		D9_END(id, D9_RETURNED(d9_r), 0);                                                                   \
+		return d9_r;                                                                                        \
 	}
-WRAP_SPAWN(d9_posix_spawn_new, posix_spawn)
-WRAP_SPAWN(d9_posix_spawn_old, posix_spawn_old)
-WRAP_SPAWN(d9_posix_spawnp_new, posix_spawnp)
-WRAP_SPAWN(d9_posix_spawnp_old, posix_spawnp_old)
+WRAP_SPAWN(d9_posix_spawn_new, posix_spawn, FILE_AT(path))
+WRAP_SPAWN(d9_posix_spawn_old, posix_spawn_old, FILE_AT(path))
+WRAP_SPAWN(d9_posix_spawnp_new, posix_spawnp, FILE_IN_PATH(path))
+WRAP_SPAWN(d9_posix_spawnp_old, posix_spawnp_old, FILE_IN_PATH(path))
 __asm__(".symver d9_posix_spawn_new, posix_spawn@@@GLIBC_2.15\n"
 	".symver d9_posix_spawn_old, posix_spawn@GLIBC_2.2.5\n"
 	".symver d9_posix_spawnp_new, posix_spawnp@@@GLIBC_2.15\n"

@@ -90,7 +90,9 @@ struct d9_shim {
 	bool no_folder;               /* none could be made at start: nothing leads to the arena's file */
 	d9_u32 tid_offset;            /* where glibc keeps a thread's id in its descriptor; 0 = not known */
 	bool forks_left_out;          /* D9_FOLLOW: a forked child records nothing */
-	bool forked;                  /* this process or one it was forked from has called fork */
+	bool filtered; /* a system call filter was, or may have been, installed here or in a parent: no call of ours */
+	const char *library; /* the name that the loader has for us */
+	bool forked;         /* this process or one it was forked from has called fork */
 	/* this process's own words for the file and the folder: another member can write the header's */
 	char arena_path[96], dir[1024];
 };

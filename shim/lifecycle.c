@@ -73,6 +73,7 @@ void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struc
 		   char **argv, char *const *envp)
 {
 	struct d9_config c;
+	d9_shim.library = real->library;
 	d9_config_from_env(&c, envp);
 	log_warnings(&c);
 	if (c.enabled == D9_ENABLED_OFF)
@@ -221,6 +222,8 @@ void d9_shim_before_root(void)
 
 void d9_shim_before_sandbox(int filter)
 {
+	if (filter)
+		d9_shim.filtered = true;
 	struct d9_proc *p = own_proc();
 	if (!p || d9_shim.priv->nosys)
 		return;
@@ -239,12 +242,12 @@ void d9_shim_before_sandbox(int filter)
  * Once a line; control characters of a name stay out of it.  Whoever finds the lock taken (by another member, which may have
  * died so, or by the code that this handler interrupted) lets it be.
  */
-void d9_shim_unseen(const char *name, const char *what)
+void d9_shim_unseen_anywhere(const char *name, const char *what)
 {
 	struct d9_arena_header *h = d9_shim.v.h;
 	char line[400];
 	d9_u32 unlocked = 0;
-	if (!own_proc())
+	if (!h || !d9_load_relaxed(d9_shim.mask))
 		return;
 	struct d9_text l = d9_text_in(line, sizeof(line));
 	for (; *name && l.n < 200; name++)
@@ -257,6 +260,12 @@ void d9_shim_unseen(const char *name, const char *what)
 	if (t.n + l.n < t.size && !strstr(h->warnings, line))
 		d9_text_str(&t, line);
 	d9_store_release(&h->warnings_lock, 0);
+}
+
+void d9_shim_unseen(const char *name, const char *what)
+{
+	if (own_proc())
+		d9_shim_unseen_anywhere(name, what);
 }
 
 void d9_shim_before_no_clock(void)
@@ -282,6 +291,7 @@ void d9_shim_sandbox_failed(int was_free)
 	if (!p || !was_free || !d9_shim.priv->nosys)
 		return;
 	p->flags &= ~D9_PROC_SECCOMP;
+	d9_shim.filtered = false;
 	d9_add_relaxed(&d9_shim.v.h->nosyscall, -1u);
 	d9_store_relaxed(&d9_shim.priv->nosys, 0);
 }

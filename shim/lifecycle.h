@@ -48,6 +48,8 @@ void d9_shim_before_no_clock(void);
 int d9_shim_free(void);
 /* Something of the program will not be seen: NAME and a sentence about it, for d9 status and d9 report.  Once for each. */
 void d9_shim_unseen(const char *name, const char *what);
+/* ... said by a vfork child too, or by a forked one that is not recorded itself. */
+void d9_shim_unseen_anywhere(const char *name, const char *what);
 /* The calling thread has a new name. */
 void d9_shim_renamed(void);
 

@@ -3,6 +3,7 @@
 #define D9_SHIM_SHIM_H
 #include "arena.h"
 #include "calls.h"
+#include "exec_env.h"
 #include "lifecycle.h"
 #include "sys.h"
 #include "writer_thread.h"

@@ -131,6 +131,135 @@ def a_program_that_becomes_one_that_is_recorded(box):
     equal((r.rc, unseen(box, "exec")), (7, []), "told of what is seen")
 
 
+STARTER = r"""
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <spawn.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+static void forbid(void) {
+    struct sock_filter f[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr)}, {BPF_JMP | BPF_JEQ | BPF_K, 3, 0, SYS_stat},
+        {BPF_JMP | BPF_JEQ | BPF_K, 2, 0, SYS_open}, {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SYS_pread64}, {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS}};
+    struct sock_fprog p = {6, f};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p, 0, 0)) _exit(99);
+}
+static void go(const char *how, char *path) {
+    char *name = strrchr(path, '/') + 1, *argv[] = {path, 0};
+    if (!strcmp(how, "filter")) { forbid(); execv("/nowhere", argv); exit(errno == ENOENT ? 7 : 98); }
+    if (!strcmp(how, "faults")) {
+        char *bad[] = {(char *)8, 0};
+        if (execve((char *)8, argv, environ) != -1 || errno != EFAULT) exit(90);
+        if (execve(path, argv, (char **)8) != -1 || errno != EFAULT) exit(91);
+        if (execve(path, argv, bad) != -1 || errno != EFAULT) exit(92);
+        if (execve(0, argv, environ) != -1 || errno != EFAULT) exit(93);
+        how = "execv";
+    }
+    if (!strcmp(how, "execve")) execve(path, argv, environ);
+    if (!strcmp(how, "execv")) execv(path, argv);
+    if (!strcmp(how, "execvp")) execvp(name, argv);
+    if (!strcmp(how, "execvpe")) execvpe(name, argv, environ);
+    if (!strcmp(how, "execl")) execl(path, path, NULL);
+    if (!strcmp(how, "execlp")) execlp(name, path, NULL);
+    if (!strcmp(how, "execle")) execle(path, path, NULL, environ);
+    if (!strcmp(how, "fexecve")) fexecve(open(path, O_RDONLY | O_CLOEXEC), argv, environ);
+    if (!strcmp(how, "relative")) execv(name, argv);
+}
+int main(int argc, char **argv) {
+    char *how = argv[1], *path = argv[2], *args[] = {path, 0};
+    pid_t pid = 0;
+    int status = 0;
+    (void)argc;
+    usleep(2000);
+    if (!strncmp(how, "vfork-", 6)) {
+        char *before = strdup(getenv("LD_PRELOAD"));
+        if (!(pid = vfork())) { go(how + 6, path); _exit(97); }
+        if (strcmp(before, getenv("LD_PRELOAD"))) return 96;
+    } else if (!strcmp(how, "posix_spawn") && posix_spawn(&pid, path, 0, 0, args, environ)) return 95;
+    else if (!strcmp(how, "posix_spawnp") && posix_spawnp(&pid, strrchr(path, '/') + 1, 0, 0, args, environ)) return 95;
+    if (!pid) { go(how, path); return 94; }
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 93;
+}
+"""
+ASAN = {"gcc": "-fsanitize=address", "clang": "-fsanitize=address -shared-libasan"}
+
+
+def build_asan(box, cc="gcc"):
+    flags = ASAN[cc].split()
+    if cc == "clang":
+        need(cc)
+        library = subprocess.run([cc, "-print-file-name=libclang_rt.asan-x86_64.so"], capture_output=True, text=True).stdout.strip()
+        flags.append("-Wl,-rpath," + os.path.dirname(library))
+    program = build(box, *flags, cc=cc)
+    r = box.run([program], shim=False)
+    equal((r.rc, r.out), (7, "fine alone\n"), "the program alone: %s" % r.err)
+    return program
+
+
+def build_starter(box):
+    starter = os.path.join(box.path, "starter")
+    with open(starter + ".c", "w") as f:
+        f.write(STARTER)
+    r = subprocess.run(["gcc", "-O1", "-w", starter + ".c", "-o", starter], capture_output=True, text=True)
+    check(r.returncode == 0, "does not build: %s" % r.stderr)
+    return starter
+
+
+def start(box, how, program, starter=None, **more):
+    env = dict({"PATH": "/nowhere:%s:%s" % (box.path, os.environ["PATH"])}, **more)
+    return box.run([D9, "run", "--dir", box.dir, "--", starter or build_starter(box), how, program], shim=False, env=env)
+
+
+@test
+def a_sanitized_program_that_another_starts(box):
+    program, starter = build_asan(box), build_starter(box)
+    for how in ("execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve", "relative", "faults", "posix_spawn",
+                "posix_spawnp", "vfork-execve", "vfork-execvp", "vfork-execl"):
+        r = start(box, how, program, starter)
+        equal((how, r.rc, r.out), (how, 7, "fine preloaded\n"), "the program: %s" % r.err)
+        equal((how, len(box.folders())), (how, 1), "families recorded")
+        told = [line for line in unseen(box, "warning") if "libasan" in line]
+        check(len(told) == 1 and "is not recorded" in told[0], "%s: told: %s" % (how, told))
+        shutil.rmtree(box.dir)
+    equal(start(box, "execv", program, starter, D9_ENABLED="0").rc, 7, "beside a recorder that is off")
+    equal(start(box, "filter", "/bin/true", starter).rc, 7, "under a filter nothing is looked at")
+
+
+@test
+def a_sanitized_program_of_clang_that_another_starts(box):
+    r = start(box, "execv", build_asan(box, "clang"))
+    equal((r.rc, r.out), (7, "fine preloaded\n"), "the program: %s" % r.err)
+    told = unseen(box, "exec")
+    check(len(told) == 1 and "libasan" in told[0] and "d9 check" not in told[0], "the true reason: %s" % told)
+
+
+@parametrise(["-fsanitize=address -static-libasan", "-fsanitize=undefined", "-fsanitize=thread", ""])
+def other_programs_that_another_starts_are_recorded(box, flags):
+    r = start(box, "execv", build(box, *flags.split()))
+    equal((r.rc, r.out), (7, "fine preloaded\n"), "the program: %s" % r.err)
+    equal((len(box.folders()), unseen(box, "warning")), (2, []), "families recorded, and what is told")
+
+
+@test
+def libasan_that_comes_first_already(box):
+    library = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True).stdout.strip()
+    program = build_asan(box)
+    env = {"LD_PRELOAD": "%s:%s" % (os.path.realpath(library), SHIM), "ASAN_OPTIONS": "detect_leaks=0"}
+    r = box.run([build_starter(box), "execv", program], shim=False, env=env)
+    equal((r.rc, r.out), (7, "fine preloaded\n"), "the program: %s" % r.err)
+    equal((len(box.folders()), unseen(box, "warning")), (2, []), "families recorded, and what is told")
+
+
 @parametrise(["missing", "too short", "not readable"])
 def a_library_that_is_not_there(box, how):
     path = os.path.join(box.path, "libd9shim.so")
