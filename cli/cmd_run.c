@@ -308,13 +308,14 @@ static void summarize(const struct run *r)
 			(unsigned long long)d9_families_dropped(f));
 	int why = 0;
 	unsigned unwritten = d9_families_unwritten(f, &why);
+	fprintf(stderr, "\n");
 	if (unwritten)
-		fprintf(stderr,
-			"\nd9: what %u famil%s recorded could not all be written: %s; it is in shared memory still, "
-			"and `d9 "
+		d9_warn("what %u famil%s recorded could not all be written: %s; it is in shared memory still, and `d9 "
 			"recover %s` writes it",
 			unwritten, unwritten == 1 ? "y" : "ies", strerror(why), r->abs_dir);
-	fprintf(stderr, "\nd9: d9 report %s\n", r->abs_dir);
+	if (d9_families_left_out(f))
+		d9_warn("%s", d9_families_left_out(f));
+	d9_warn("d9 report %s", r->abs_dir);
 }
 
 int d9_cmd_run(const struct d9_cmd *self, int argc, char **argv)

@@ -135,11 +135,11 @@ static void gather_unseen(struct d9_report *r)
 	}
 	for (d9_u32 i = 0; i < t->procs.n; i++) {
 		const struct d9_trace_proc *p = &t->procs.v[i];
-		char text[400];
+		char text[560];
 		if (!p->shown || p->end_how != 4 || p->became != D9_NO_INDEX)
 			continue;
 		const char *name = p->exec && *p->exec ? p->exec : "another program", *why = told_reason(t, name);
-		snprintf(text, sizeof(text), "pid %d became %.200s, which is not recorded: %.150s", p->pid, name,
+		snprintf(text, sizeof(text), "pid %d became %.200s, which is not recorded: %.280s", p->pid, name,
 			 why ? why : "`d9 check` says whether it could be, or it got another environment");
 		add_unseen(r, "exec", text);
 	}

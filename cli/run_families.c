@@ -35,6 +35,7 @@ struct family {
 	d9_u64 tried_mono, passed_mono, alive_mono;
 	d9_u64 events, dropped, segments;
 	int unwritten; /* errno that its last pass met */
+	char left_out[400]; /* what the recorder said of a program that is not recorded */
 };
 
 struct d9_families {
@@ -161,9 +162,24 @@ static void judge(const struct d9_families *f, struct family *m)
 		m->state = w.ours ? ITS_OWN : NOT_OURS;
 }
 
+/* Keeps the first line of this text that tells of a program left out.  The text may be a family's memory: nothing ends it but n. */
+static void note_left_out(struct family *m, const char *text, size_t n)
+{
+	for (size_t at = 0, len; at < n && text[at] && !m->left_out[0]; at += len + 1) {
+		for (len = 0; at + len < n && text[at + len] && text[at + len] != '\n'; len++)
+			;
+		snprintf(m->left_out, sizeof(m->left_out), "%.*s", (int)len, text + at);
+		if (!strstr(m->left_out, " is not recorded: "))
+			m->left_out[0] = 0;
+	}
+}
+
 static int count_record(void *ctx, const struct d9_segr_event *ev)
 {
-	*(d9_u64 *)ctx += d9_events[ev->id].kind != D9_KIND_META;
+	struct family *m = ctx;
+	m->events += d9_events[ev->id].kind != D9_KIND_META;
+	if (ev->id == D9_EV_info && ev->tail.n > 8 && !memcmp(ev->tail.p, "warning=", 8))
+		note_left_out(m, (const char *)ev->tail.p + 8, ev->tail.n - 8);
 	return 0;
 }
 
@@ -203,6 +219,7 @@ static bool last_pass(struct family *m)
 {
 	int r = d9_drain_pass(m->a.d, D9_PASS_FINAL);
 	note_counts(m);
+	note_left_out(m, m->a.h->warnings, sizeof(m->a.h->warnings));
 	m->unwritten = r < 0 ? -r : 0;
 	return r >= 0;
 }
@@ -346,7 +363,7 @@ void d9_families_finish(struct d9_families *f)
 		if (m->state == WAITING)
 			judge(f, m);
 		if (m->state == ITS_OWN)
-			each_record(f, m, count_record, &m->events);
+			each_record(f, m, count_record, m);
 		if (m->state != DRAINING)
 			continue;
 		if (!d9_drain_alive(m->a.d)) {
@@ -407,4 +424,12 @@ d9_u64 d9_families_bytes(const struct d9_families *f)
 	struct oldest o;
 	measure(f, &o);
 	return o.total;
+}
+
+const char *d9_families_left_out(const struct d9_families *f)
+{
+	for (unsigned i = 0; i < f->n; i++)
+		if (f->of[i].left_out[0])
+			return f->of[i].left_out;
+	return NULL;
 }

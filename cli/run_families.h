@@ -33,5 +33,7 @@ d9_u64 d9_families_dropped(const struct d9_families *f);
 unsigned d9_families_unwritten(const struct d9_families *f, int *ret_errno);
 /* Bytes of the session's segments on disk. */
 d9_u64 d9_families_bytes(const struct d9_families *f);
+/* What the recorder said of the first program that was started and not recorded; NULL: of none.  From outside: not for a terminal as it is. */
+const char *d9_families_left_out(const struct d9_families *f);
 
 #endif

@@ -87,6 +87,7 @@ struct d9_shim {
 	d9_u64 main_stack_hi;         /* above every frame of the main thread */
 	bool populate;                /* MADV_POPULATE_WRITE works here */
 	bool anonymous;               /* no file behind the arena: nobody outside can drain it */
+	bool dir_given;               /* D9_DIR: the same folder for every user */
 	bool no_folder;               /* none could be made at start: nothing leads to the arena's file */
 	d9_u32 tid_offset;            /* where glibc keeps a thread's id in its descriptor; 0 = not known */
 	bool forks_left_out;          /* D9_FOLLOW: a forked child records nothing */

@@ -17,13 +17,14 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const d9_u64 off;
 
-/* Warnings go where D9_LOG says: a file, or the descriptor that is stderr now. Never on stderr unasked. */
-static void log_warnings(const struct d9_config *c)
+/* Text goes where D9_LOG says: a file, or the descriptor that is stderr now. Never on stderr unasked. */
+static void log_text(const struct d9_config *c, const char *text)
 {
-	if (!c->log[0] || !c->warnings[0])
+	if (!c->log[0] || !*text)
 		return;
 	long fd = 2;
 	if (strcmp(c->log, "stderr")) {
@@ -33,9 +34,29 @@ static void log_warnings(const struct d9_config *c)
 	}
 	if (fd < 0)
 		return;
-	(void)d9_sys3(SYS_write, fd, (long)c->warnings, (long)strlen(c->warnings));
+	(void)d9_sys3(SYS_write, fd, (long)text, (long)strlen(text));
 	if (fd != 2)
 		(void)d9_sys1(SYS_close, fd);
+}
+
+/* What went wrong at the start: without a folder nobody else will ever read it. */
+static void log_error(const struct d9_config *c)
+{
+	const struct d9_arena_header *h = d9_shim.v.h;
+	char line[700];
+	if (!c->log[0] || !h->error_code)
+		return;
+	struct d9_text t = d9_text_in(line, sizeof(line) - 1);
+	for (const char *p = h->error_text; *p && p < h->error_text + sizeof(h->error_text); p++)
+		d9_text_char(&t, *p >= ' ' && *p != 127 ? *p : '?');
+	d9_text_str(&t, ": ");
+	if (h->error_errno == EACCES)
+		d9_text_str(&t, "permission denied, ");
+	d9_text_str(&t, "errno ");
+	d9_text_u64(&t, h->error_errno);
+	line[t.n] = '\n';
+	line[t.n + 1] = 0;
+	log_text(c, line);
 }
 
 static void copy_hooks(const struct d9_hook_info *hooks, d9_u32 n)
@@ -75,13 +96,14 @@ void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struc
 	struct d9_config c;
 	d9_shim.library = real->library;
 	d9_config_from_env(&c, envp);
-	log_warnings(&c);
+	log_text(&c, c.warnings);
 	if (c.enabled == D9_ENABLED_OFF)
 		return;
 	d9_shim.main_stack_hi = (d9_u64)argv;
 	const char *base = argc > 0 && argv[0] ? strrchr(argv[0], '/') : NULL;
 	if (d9_arena_open(&c, base ? base + 1 : argc > 0 && argv[0] ? argv[0] : "program", argc, argv))
 		return;
+	log_error(&c);
 	copy_hooks(hooks, n_hooks);
 	d9_writer_setup(real);
 	(void)pthread_atfork(before_fork, NULL, in_forked_child);
@@ -159,6 +181,40 @@ static d9_u32 path_length(const char *path)
 	return n;
 }
 
+/* May whoever this process is now write to this folder?  0, -errno. */
+static long may_write(const char *dir)
+{
+	const long what = W_OK | X_OK;
+	if (d9_sys0(SYS_getuid) == d9_sys0(SYS_geteuid) && d9_sys0(SYS_getgid) == d9_sys0(SYS_getegid))
+		return d9_sys3(SYS_faccessat, AT_FDCWD, (long)dir, what);
+	return d9_sys4(SYS_faccessat2, AT_FDCWD, (long)dir, what, AT_EACCESS);
+}
+
+/* A program that is executed after a change of user makes its own folder, in the one that was given, and cannot. */
+static __attribute__((noinline)) void tell_refused(const char *path)
+{
+	char what[640];
+	long uid = d9_sys0(SYS_geteuid);
+	const char *slash = strrchr(d9_shim.dir, '/');
+	if (!d9_shim.dir_given || d9_shim.filtered || uid == (long)d9_shim.v.h->creator_uid || !slash ||
+	    (strchr(path, '/') && d9_sys3(SYS_faccessat, AT_FDCWD, (long)path, X_OK)))
+		return;
+	struct d9_text t = d9_text_in(what, sizeof(what));
+	d9_text_str(&t, " is not recorded: it runs as user ");
+	d9_text_u64(&t, (d9_u64)uid);
+	d9_text_str(&t, ", who may not write to ");
+	char *dir = what + t.n;
+	for (const char *p = d9_shim.dir; p < slash; p++)
+		d9_text_char(&t, *p);
+	long r = may_write(dir);
+	if (r != -EACCES && r != -EPERM)
+		return;
+	for (; *dir; dir++)
+		if (*dir < ' ' || *dir == 127)
+			*dir = '?';
+	d9_shim_unseen(path, what);
+}
+
 const char *d9_shim_exec_name(char *const argv[]) { return d9_shim_free() && d9_can_read(argv) ? argv[0] : NULL; }
 
 void d9_shim_exec(const char *path)
@@ -181,6 +237,8 @@ void d9_shim_exec(const char *path)
 		d9_record_commit(&e->rec, len, D9_EV_exec);
 	}
 	struct d9_proc *p = own_proc();
+	if (p && n && n < 1024 && !d9_shim.priv->nosys)
+		tell_refused(path);
 	if (p)
 		d9_store_release(&p->end_said, D9_PROC_EXEC);
 }
@@ -253,6 +311,8 @@ void d9_shim_unseen_anywhere(const char *name, const char *what)
 	for (; *name && l.n < 200; name++)
 		d9_text_char(&l, *name >= ' ' && *name != 127 ? *name : '?');
 	d9_text_str(&l, what);
+	if (l.n + 1 == l.size)
+		l.n--; /* a line end, whatever was cut */
 	d9_text_char(&l, '\n');
 	if (!d9_cas_acq_rel(&h->warnings_lock, &unlocked, 1))
 		return;

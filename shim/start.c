@@ -179,6 +179,7 @@ static void make_folder(const struct d9_config *c, const char *arena_path)
 	d9_text_char(&t, '-');
 	d9_text_hex(&t, h->family[0] & 0xffffffffu, 8);
 	d9_shim.no_folder = true;
+	d9_shim.dir_given = c->dir[0];
 	if (r)
 		return;
 	r = d9_sys2(SYS_mkdir, (long)h->dir, 0700);

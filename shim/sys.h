@@ -13,6 +13,9 @@
 #ifndef SYS_execveat
 #define SYS_execveat 322
 #endif
+#ifndef SYS_faccessat2
+#define SYS_faccessat2 439 /* Linux 5.8 */
+#endif
 #define D9_MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #define D9_CLOSE_RANGE_UNSHARE 2  /* Linux 5.9 */
 

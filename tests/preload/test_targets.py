@@ -260,6 +260,26 @@ def libasan_that_comes_first_already(box):
     equal((len(box.folders()), unseen(box, "warning")), (2, []), "families recorded, and what is told")
 
 
+@parametrise(["exec", "fork and exec"])
+def a_program_of_a_user_who_may_not_write(box, how):
+    need_root()
+    program = build(box)
+    os.chmod(box.path, 0o755)
+    os.makedirs(box.dir, 0o700)
+    drop = "import os, time\ntime.sleep(0.01)\nif %r == 'exec' or not os.fork():\n os.setgroups([]); os.setgid(65534); os.setuid(65534)\n " \
+           "os.execv(%r, ['program'])\nos._exit(os.waitstatus_to_exitcode(os.wait()[1]))" % (how, program)
+    r = box.run([D9, "run", "--dir", box.dir, "--", sys.executable, "-c", drop], shim=False, env={"D9_LOG": "stderr"})
+    equal((r.rc, r.out), (7, "fine preloaded\n"), "the program: %s" % r.err)
+    equal(len(box.folders()), 1, "families recorded")
+    why = "is not recorded: it runs as user 65534, who may not write to %s" % os.path.realpath(box.dir)
+    check("d9: %s %s\n" % (program, why) in r.err, "d9 run does not say why: %s" % r.err)
+    check("cannot make the folder %s/program-" % os.path.realpath(box.dir) in r.err and "permission denied" in r.err, "D9_LOG: %s" % r.err)
+    check(any(why in line for line in unseen(box, "exec")) and any(why in line for line in unseen(box, "warning")), "the report")
+    os.chmod(box.dir, 0o777)
+    r = box.run([D9, "run", "--dir", box.dir, "--", sys.executable, "-c", drop], shim=False)
+    check(r.rc == 7 and "not recorded" not in r.err, "told of one that may: %s" % r.err)
+
+
 @parametrise(["missing", "too short", "not readable"])
 def a_library_that_is_not_there(box, how):
     path = os.path.join(box.path, "libd9shim.so")
