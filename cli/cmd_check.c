@@ -3,6 +3,7 @@
  * libraries it asks for, judges them one rule after the other, prints the verdicts.
  */
 #include "check.h"
+#include "clean.h"
 #include "cmd.h"
 #include "hooks_table.h"
 #include "json.h"
@@ -489,24 +490,38 @@ static void print_hooks(const struct check *c)
 	printf(*last ? "\n" : " nothing that is recorded\n");
 }
 
+static void print_clean(const char *text)
+{
+	char copy[PATH_MAX];
+	snprintf(copy, sizeof(copy), "%s", text);
+	fputs(d9_clean(copy, strlen(copy)), stdout);
+}
+
 static void print_text(const struct check *c, bool all_seen)
 {
 	char needed[24], has[24];
 	const char *needs = version_text(highest_needed(c), needed), *found = version_text(found_glibc(c), has);
-	for (unsigned i = 0; i < c->n_scripts; i++)
-		printf("%s: a script; its interpreter:\n", c->scripts[i]);
-	printf("%s: %s", c->shown, kind_names[c->program.kind]);
+	for (unsigned i = 0; i < c->n_scripts; i++) {
+		print_clean(c->scripts[i]);
+		printf(": a script; its interpreter:\n");
+	}
+	print_clean(c->shown);
+	printf(": %s", kind_names[c->program.kind]);
 	if (needs)
 		printf(", needs glibc %s", needs);
 	if (found)
 		printf(", has %s", found);
-	if (c->program.tokio[0])
-		printf(", Tokio %s", c->program.tokio);
+	if (c->program.tokio[0]) {
+		printf(", Tokio ");
+		print_clean(c->program.tokio);
+	}
 	printf("\n");
 	print_hooks(c);
 	for (unsigned i = 0; i < c->n_verdicts; i++) {
 		const struct verdict *v = &c->verdicts[i];
-		printf("  %-8s %s\n", level_names[v->level], v->text);
+		printf("  %-8s ", level_names[v->level]);
+		print_clean(v->text);
+		printf("\n");
 		if (v->advice)
 			printf("           -> %s\n", v->advice);
 	}

@@ -3,6 +3,7 @@
  * and what to do about it.  What can be tried is tried, not looked up.
  */
 #include "check.h"
+#include "clean.h"
 #include "cmd.h"
 #include "hooks_table.h"
 #include "json.h"
@@ -484,9 +485,10 @@ int d9_cmd_doctor(const struct d9_cmd *self, int argc, char **argv)
 	if (json)
 		return print_json(&d) < 0 ? D9_EXIT_DATA : failed ? D9_EXIT_CONDITION : D9_EXIT_OK;
 	for (unsigned i = 0; i < d.n; i++) {
-		printf("%-5s %s\n", health_names[d.lines[i].health], d.lines[i].text);
-		if (d.lines[i].advice[0])
-			printf("      -> %s\n", d.lines[i].advice);
+		struct line *l = &d.lines[i];
+		printf("%-5s %s\n", health_names[l->health], d9_clean(l->text, strlen(l->text)));
+		if (l->advice[0])
+			printf("      -> %s\n", d9_clean(l->advice, strlen(l->advice)));
 	}
 	return failed ? D9_EXIT_CONDITION : D9_EXIT_OK;
 }

@@ -170,8 +170,7 @@ static int preload(struct run *r)
 		return d9_fail(EXIT_OWN, "libd9shim.so was not found beside d9; is it installed?");
 	if (first_library(r->cmd[0], first, sizeof(first)) == -ENOTSUP) {
 		r->unsupported = true;
-		fprintf(stderr, "d9: %s is built for musl, not for glibc: it runs, but nothing is recorded\n",
-			r->cmd[0]);
+		d9_warn("%s is built for musl, not for glibc: it runs, but nothing is recorded", r->cmd[0]);
 		return 0;
 	}
 	const char *old = getenv("LD_PRELOAD");
@@ -239,7 +238,7 @@ static bool disabled(void)
 static void check_arrival(const struct run *r)
 {
 	if (!r->quiet && !r->unsupported && !disabled() && !d9_families_count(r->families))
-		fprintf(stderr, "d9: nothing is recorded of %s so far: `d9 check %s` says why\n", r->cmd[0], r->cmd[0]);
+		d9_warn("nothing is recorded of %s so far: `d9 check %s` says why", r->cmd[0], r->cmd[0]);
 }
 
 /* Waits for the program and drains meanwhile.  Its waitpid status. */
@@ -291,24 +290,24 @@ static void summarize(const struct run *r)
 	if (r->quiet || (!n && r->unsupported))
 		return;
 	if (!n && disabled()) {
-		fprintf(stderr, "d9: nothing was recorded, as D9_ENABLED=0 says\n");
+		d9_warn("nothing was recorded, as D9_ENABLED=0 says");
 		return;
 	}
 	if (!n) {
-		fprintf(stderr,
-			"d9: nothing was recorded: libd9shim.so did not load into %s, or found no memory (ulimit -v) "
-			"or no folder to record into; `d9 check %s` says more\n",
+		d9_warn("nothing was recorded: libd9shim.so did not load into %s, or found no memory (ulimit -v) or no "
+			"folder "
+			"to record into; `d9 check %s` says more",
 			r->cmd[0], r->cmd[0]);
 		return;
 	}
-	fprintf(stderr, "d9: %u process famil%s, %llu records, %.1f MB in %s", n, n == 1 ? "y" : "ies",
-		(unsigned long long)d9_families_events(f), (double)d9_families_bytes(f) / 1e6, r->abs_dir);
+	char lost[64] = "";
 	if (d9_families_dropped(f))
-		fprintf(stderr, "; %llu events found no memory (D9_MEM_MB)",
-			(unsigned long long)d9_families_dropped(f));
+		snprintf(lost, sizeof(lost), "; %llu events found no memory (D9_MEM_MB)",
+			 (unsigned long long)d9_families_dropped(f));
+	d9_warn("%u process famil%s, %llu records, %.1f MB in %s%s", n, n == 1 ? "y" : "ies",
+		(unsigned long long)d9_families_events(f), (double)d9_families_bytes(f) / 1e6, r->abs_dir, lost);
 	int why = 0;
 	unsigned unwritten = d9_families_unwritten(f, &why);
-	fprintf(stderr, "\n");
 	if (unwritten)
 		d9_warn("what %u famil%s recorded could not all be written: %s; it is in shared memory still, and `d9 "
 			"recover %s` writes it",

@@ -58,6 +58,8 @@ void d9_findings_free(struct d9_findings *f);
 /* How many have this id; or are critical; or all of them with "findings". */
 d9_u64 d9_findings_count(const struct d9_findings *f, const char *subject);
 bool d9_finding_known(const char *id);
+/* ... or one of the contract that this version does not find? */
+bool d9_finding_reserved(const char *id);
 const char *d9_severity_name(enum d9_severity s);
 
 /* ---- for find_*.c ---------------------------------------------------------------------------------- */

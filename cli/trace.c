@@ -126,6 +126,12 @@ static void mark_shown(struct d9_trace *t, const struct d9_read_opts *o)
 	}
 }
 
+static bool empty_window(const struct d9_trace *t, const struct d9_read_opts *o)
+{
+	return o->from.kind != D9_TIME_UNSET && o->to.kind != D9_TIME_UNSET &&
+	       moment(t, &o->from, 0) > moment(t, &o->to, 0);
+}
+
 static void apply(struct d9_trace *t, const struct d9_read_opts *o)
 {
 	t->from = moment(t, &o->from, t->t_begin);
@@ -194,6 +200,10 @@ int d9_trace_open(const struct d9_read_opts *opts, struct d9_trace **ret)
 	}
 	tell_warnings(t);
 	bounds(t);
+	if (empty_window(t, opts)) {
+		d9_trace_free(t);
+		return d9_fail(D9_EXIT_USAGE, "--from lies after --to: an empty window");
+	}
 	apply(t, opts);
 	*ret = t;
 	return D9_EXIT_OK;

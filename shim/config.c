@@ -147,6 +147,12 @@ static int set_text(struct d9_config *c, const struct opt *o, const char *value)
 		warn(c, o->name, value, "too long; using the default");
 		return -EINVAL;
 	}
+	/* A relative one would be another file after each chdir. */
+	if (o->offset == offsetof(struct d9_config, log) && *value && *value != '/' && strcmp(value, "stderr") != 0 &&
+	    strcmp(value, "none") != 0) {
+		warn(c, o->name, value, "neither an absolute path nor `stderr`; nothing is logged");
+		return -EINVAL;
+	}
 	memcpy((char *)c + o->offset, value, n + 1);
 	return 0;
 }

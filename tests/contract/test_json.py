@@ -4,6 +4,7 @@ exit codes.  On recordings of a lock convoy and of two threads that wait for eac
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -143,6 +144,66 @@ def fail_if(box):
         box.d9("report", "--fail-if", expr, box.dir, rc=rc)
     for expr in ("bogus>1", "wait.p99>1", "critical", "critical>1ms", "wait.p98>1ms", ""):
         box.d9("report", "--fail-if", expr, box.dir, rc=2)
+    for subject in ("runq.p99", "offcpu"):
+        r = box.d9("report", "--fail-if", "critical>1000,%s>1ms" % subject, box.dir, rc=2)
+        check("`%s` is not measured in this version" % subject.split(".")[0] in r.err and not r.out, r.err)
+    with open(os.path.join(harness.ROOT, "docs", "CONTRACT.md")) as f:
+        rows = [line.split("|")[1] for line in f.read().split("## Findings")[1].splitlines() if line.startswith("| `")]
+    with open(os.path.join(harness.ROOT, "cli", "findings.def")) as f:
+        found = set(re.findall(r'^D9_FINDING\("([a-z-]+)"', f.read(), re.M))
+    ids = re.findall("`([a-z-]+)`", " ".join(rows))
+    check(len(ids) > len(found) and found <= set(ids), "ids of the contract: %s" % ids)
+    for i in ids:
+        r = box.d9("report", "--fail-if", i + ">1000000", box.dir, rc=0 if i in found else 2)
+        check(i in found or "`%s` is not built in this version" % i in r.err, "%s: %s" % (i, r.err))
+
+
+@harness.test
+def an_empty_window(box):
+    record(box, "convoy")
+    for args in (("--from", "5s", "--to", "1s"), ("--from", "-1ms", "--to", "0s"), ("--from", "2030-01-01T00:00:00Z", "--to", "1ms")):
+        for command in ("report", "dump"):
+            r = box.d9(command, *args, box.dir, rc=2)
+            check("empty window" in r.err and not r.out, r.err)
+    box.d9("report", "--from", "1ms", "--to", "1ms", box.dir)
+
+
+@harness.test
+def a_log_that_is_no_absolute_path(box):
+    r = box.run([harness.D9, "run", "--dir", box.dir, "--", "/bin/true"], shim=False, env={"D9_LOG": "rel"})
+    check(r.rc == 2 and "D9_LOG=rel: neither an absolute path nor `stderr`" in r.err, "d9 run: %d %s" % (r.rc, r.err))
+    shutil.rmtree(box.dir, ignore_errors=True)
+    p = box.start(["sleep", "60"], env={"D9_LOG": "rel"})
+    wait_until(lambda: box.folders(), "a folder")
+    told = []
+
+    def is_told():
+        told[:] = [w for p in json.loads(box.d9("status", "--json", box.dir).out)["processes"] for w in p["warnings"]]
+        return told
+    wait_until(is_told, "a warning in d9 status")
+    box.end(p)
+    check(len(told) == 1 and told[0].startswith("D9_LOG=rel: "), "d9 status: %s" % told)
+    for value in ("none", "stderr", os.path.join(box.path, "log")):
+        box.run([harness.D9, "run", "--dir", box.dir, "--", "/bin/true"], shim=False, env={"D9_LOG": value}, rc=0)
+
+
+@harness.test
+def no_control_character_reaches_a_terminal(box):
+    name = "x\x1b[31m\ny"
+    folder, program = os.path.join(box.path, "d" + name), os.path.join(box.path, name)
+    shutil.copy("/bin/sleep", program)
+    with open(program + ".sh", "w") as f:
+        f.write("#!%s\n" % "/bin/sh")
+    os.chmod(program + ".sh", 0o755)
+    outs = [box.run([harness.D9, "run", "--dir", folder, "--", program, "0.01"], shim=False, rc=0),
+            box.run([harness.D9, "run", "--dir", folder, "--", program, "0"], shim=False, env={"D9_ENABLED": "0"}),
+            box.run([harness.D9, "run", "--dir", folder, "--", program, "0.01"], shim=False, env={"D9_TOTAL_MB": name}, rc=2),
+            box.d9("check", program), box.d9("check", program + ".sh"), box.run([harness.D9, "check", folder], shim=False)]
+    outs += [box.run([harness.D9, *command, folder], shim=False)
+             for command in (["report"], ["dump"], ["status"], ["hist", "sleep"], ["spans"], ["locks"], ["tasks"], ["recover"], ["bogus"])]
+    outs += [box.run([harness.D9, "doctor"], shim=False, env={"D9_DIR": folder})]
+    for r in outs:
+        check("\x1b" not in r.out + r.err, "an escape in %r %r" % (r.out, r.err))
 
 
 @harness.test
