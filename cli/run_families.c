@@ -34,7 +34,7 @@ struct family {
 	unsigned tries;
 	d9_u64 tried_mono, passed_mono, alive_mono;
 	d9_u64 events, dropped, segments;
-	int unwritten; /* errno that its last pass met */
+	int unwritten;      /* errno that its last pass met */
 	char left_out[400]; /* what the recorder said of a program that is not recorded */
 };
 

@@ -8,9 +8,12 @@ static int code = 5;
 static volatile int *volatile nowhere = (volatile int *)8;
 
 static void handler(int n) { (void)n; }
+static volatile int said; /* what it is to find is said: the end stops recording at once */
 static void *exiting(void *arg)
 {
 	(void)arg;
+	while (!said)
+		raw(SYS_sched_yield);
 	exit(code);
 }
 static void *lasting(void *arg)
@@ -37,6 +40,7 @@ static void thread(void *(*f)(void *))
 	after();
 	expect("pthread_create", 0, "%s", "");
 	fflush(stdout);
+	said = 1;
 	if (f == exiting)
 		pthread_join(t, NULL);
 }
