@@ -62,6 +62,18 @@ static void add_polls(struct d9_model *m, d9_u32 thread, const struct d9_park *a
 	}
 }
 
+/* Up to when a thread that parked no more was in its loop still: who waits for threads or children after that has left it. */
+static d9_u64 left_loop_at(const struct d9_trace_thread *th, const struct d9_park *last)
+{
+	d9_u64 t = last->t1;
+	for (size_t i = last->span + 1; i < th->spans.n; i++) {
+		if (th->spans.v[i].kind == D9_FAMILY_join || th->spans.v[i].kind == D9_FAMILY_wait)
+			break;
+		t = th->spans.v[i].t1;
+	}
+	return t;
+}
+
 static void polls_between_parks(struct d9_model *m, d9_u32 thread)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
@@ -71,8 +83,8 @@ static void polls_between_parks(struct d9_model *m, d9_u32 thread)
 	if (!mt->parks.n || (th->pending.unfinished && d9_model_pending_parks(m, thread)))
 		return;
 	/* It did not come back to a park: it sits in a call, or ended, or its process did. */
-	d9_u64 end = th->pending.unfinished ? th->pending.t : th->spans.n ? th->spans.v[th->spans.n - 1].t1 : 0;
-	add_polls(m, thread, &mt->parks.v[mt->parks.n - 1], end, false);
+	const struct d9_park *last = &mt->parks.v[mt->parks.n - 1];
+	add_polls(m, thread, last, th->pending.unfinished ? th->pending.t : left_loop_at(th, last), false);
 }
 
 static void reported_polls(struct d9_model *m, d9_u32 thread)

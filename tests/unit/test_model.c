@@ -1565,6 +1565,19 @@ START_TEST(a_call_before_the_end_is_a_blocking_call)
 }
 END_TEST
 
+START_TEST(a_join_before_the_end_is_none)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL),
+	       join = tb_site(&B, "pthread_join", 0x4000, 300, NULL);
+	for (int i = 0; i < 20; i++)
+		tb_span(&B, 1, home, (struct tb_span){.t0 = MS(10 * i), .t1 = MS(10 * i + 9), .fd = 5});
+	tb_span(&B, 1, join, (struct tb_span){.t0 = MS(200), .t1 = MS(500)});
+	tb_exit(&B, 1, MS(501), 1, 0);
+	analyse();
+	nothing();
+}
+END_TEST
+
 START_TEST(a_process_is_over_when_it_ended)
 {
 	tb_span(&B, 1, tb_site(&B, "nanosleep", 0x4000, 300, NULL), (struct tb_span){.t0 = MS(1), .t1 = MS(4)});
@@ -1762,6 +1775,7 @@ int main(void)
 					   a_lost_event_makes_no_long_queue,
 					   runtimes_are_counted,
 					   a_call_before_the_end_is_a_blocking_call,
+					   a_join_before_the_end_is_none,
 					   a_process_is_over_when_it_ended,
 					   a_program_is_over_when_it_becomes_another,
 					   lives_of_tasks,
