@@ -141,7 +141,8 @@ static d9_u32 find_site(struct d9_loader *l, d9_u32 id)
 
 static d9_u32 site_index(struct d9_loader *l, d9_u32 id)
 {
-	if (l->last_sites[id % LAST_SITES].id != id) {
+	/* Any number may stand in a record, also the one that says that a place here is free. */
+	if (l->last_sites[id % LAST_SITES].id != id || l->last_sites[id % LAST_SITES].index == D9_NO_INDEX) {
 		l->last_sites[id % LAST_SITES].index = find_site(l, id);
 		l->last_sites[id % LAST_SITES].id = id;
 	}

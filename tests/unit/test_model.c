@@ -1578,6 +1578,16 @@ START_TEST(a_join_before_the_end_is_none)
 }
 END_TEST
 
+START_TEST(a_place_of_any_number)
+{
+	tb_span(&B, 1, 0xffffffff, (struct tb_span){.t0 = MS(1), .t1 = MS(2)});
+	tb_pending(&B, 1, 0xffffffff, MS(3), MS(4), 0, 0);
+	analyse();
+	ck_assert_uint_lt(T->threads.v[thread(100)].spans.v[0].site, T->sites.n);
+	ck_assert_uint_lt(T->threads.v[thread(100)].pending.site, T->sites.n);
+}
+END_TEST
+
 START_TEST(a_process_is_over_when_it_ended)
 {
 	tb_span(&B, 1, tb_site(&B, "nanosleep", 0x4000, 300, NULL), (struct tb_span){.t0 = MS(1), .t1 = MS(4)});
@@ -1776,6 +1786,7 @@ int main(void)
 					   runtimes_are_counted,
 					   a_call_before_the_end_is_a_blocking_call,
 					   a_join_before_the_end_is_none,
+					   a_place_of_any_number,
 					   a_process_is_over_when_it_ended,
 					   a_program_is_over_when_it_becomes_another,
 					   lives_of_tasks,
