@@ -14,18 +14,9 @@
 /* An older version of a function (D9_HOOK_OLD) has the name of the newer one. */
 static const struct d9_hook_row rows[] = {
 #define D9_HOOK(family, flags, ret, name, params, args, version) {#family, #name, D9_HOOK_##flags, false},
-#define D9_HOOK_X D9_HOOK
-#define D9_HOOK_V D9_HOOK
-#define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version)
 #define D9_HOOK_LIB D9_HOOK
 #define D9_PRIMITIVE(family, flags, name) {#family, #name, D9_HOOK_##flags, true},
 #include "interpose/hooks.def"
-#undef D9_HOOK
-#undef D9_HOOK_X
-#undef D9_HOOK_V
-#undef D9_HOOK_OLD
-#undef D9_HOOK_LIB
-#undef D9_PRIMITIVE
 };
 
 const struct d9_hook_row *d9_hook_rows(size_t *ret_n)

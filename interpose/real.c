@@ -16,16 +16,7 @@
 		       "hooks.def and the libc header disagree on " #name);
 #define D9_HOOK_V(family, flags, ret, name, params, args, version) /* noreturn is part of the type */
 #define D9_HOOK_X(family, flags, ret, name, params, args, version)
-#define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version)
-#define D9_HOOK_LIB(family, flags, ret, name, params, args, version)
-#define D9_PRIMITIVE(family, flags, name)
 #include "hooks.def"
-#undef D9_HOOK
-#undef D9_HOOK_V
-#undef D9_HOOK_X
-#undef D9_HOOK_OLD
-#undef D9_HOOK_LIB
-#undef D9_PRIMITIVE
 
 /*
  * Each pointer begins as one of these.  One stays where no image has the name, and looks again at every call: what is opened
@@ -43,35 +34,16 @@
 	{                                                                                         \
 		BOOT(name, args, return (ret)d9_absent(#name, IS_POINTER(ret))) return next args; \
 	}
-#define D9_HOOK_X D9_HOOK
 #define D9_HOOK_V(family, flags, ret, name, params, args, version) \
 	static ret boot_##name params { BOOT(name, args, (void)d9_absent(#name, false)) next args; }
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) \
 	static ret boot_##id params { BOOT(id, args, return (ret)d9_absent(#name, IS_POINTER(ret))) return next args; }
-#define D9_HOOK_LIB(family, flags, ret, name, params, args, version)
-#define D9_PRIMITIVE(family, flags, name)
 #include "hooks.def"
-#undef D9_HOOK
-#undef D9_HOOK_V
-#undef D9_HOOK_X
-#undef D9_HOOK_OLD
-#undef D9_HOOK_LIB
-#undef D9_PRIMITIVE
 
 struct d9_real d9_real = {
 #define D9_HOOK(family, flags, ret, name, params, args, version) .name = boot_##name,
-#define D9_HOOK_X D9_HOOK
-#define D9_HOOK_V D9_HOOK
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) .id = boot_##id,
-#define D9_HOOK_LIB(family, flags, ret, name, params, args, version)
-#define D9_PRIMITIVE(family, flags, name)
 #include "hooks.def"
-#undef D9_HOOK
-#undef D9_HOOK_V
-#undef D9_HOOK_X
-#undef D9_HOOK_OLD
-#undef D9_HOOK_LIB
-#undef D9_PRIMITIVE
 };
 void *d9_real_syscall = boot_syscall, *d9_real_mutex_lock = boot_pthread_mutex_lock,
      *d9_real_mutex_trylock = boot_pthread_mutex_trylock, *d9_real_mutex_unlock = boot_pthread_mutex_unlock,
@@ -81,54 +53,25 @@ bool d9_real_resolved;
 
 static const struct d9_wanted rows[] = {
 #define D9_HOOK(family, flags, ret, name, params, args, version) {#name, version, offsetof(struct d9_real, name)},
-#define D9_HOOK_X D9_HOOK
-#define D9_HOOK_V D9_HOOK
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) {#name, version, offsetof(struct d9_real, id)},
-#define D9_HOOK_LIB(family, flags, ret, name, params, args, version)
-#define D9_PRIMITIVE(family, flags, name)
 #include "hooks.def"
-#undef D9_HOOK
-#undef D9_HOOK_V
-#undef D9_HOOK_X
-#undef D9_HOOK_OLD
-#undef D9_HOOK_LIB
-#undef D9_PRIMITIVE
 };
 #define N_ROWS (sizeof(rows) / sizeof(*rows))
 
 const struct d9_lib_row d9_lib_rows[D9_N_LIB] = {
-#define D9_HOOK(family, flags, ret, name, params, args, version)
-#define D9_HOOK_X D9_HOOK
-#define D9_HOOK_V D9_HOOK
-#define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version)
 #define D9_HOOK_LIB(family, flags, ret, name, params, args, version) {#name, version},
-#define D9_PRIMITIVE(family, flags, name)
 #include "hooks.def"
-#undef D9_HOOK
-#undef D9_HOOK_V
-#undef D9_HOOK_X
-#undef D9_HOOK_OLD
-#undef D9_HOOK_LIB
-#undef D9_PRIMITIVE
 };
 void *d9_lib_at_start[D9_N_LIB];
 struct dl_phdr_info d9_own_image;
 
 static const struct d9_hook_info infos[D9_N_HOOKS] = {
 #define D9_HOOK(family, flags, ret, name, params, args, version) [D9_HK_##name] = {#family, #name, D9_HOOK_##flags},
-#define D9_HOOK_X D9_HOOK
-#define D9_HOOK_V D9_HOOK
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) \
 	[D9_HK_##id] = {#family, #name, D9_HOOK_##flags},
 #define D9_HOOK_LIB D9_HOOK
 #define D9_PRIMITIVE(family, flags, name) [D9_HK_##name] = {#family, #name, D9_HOOK_##flags},
 #include "hooks.def"
-#undef D9_HOOK
-#undef D9_HOOK_V
-#undef D9_HOOK_X
-#undef D9_HOOK_OLD
-#undef D9_HOOK_LIB
-#undef D9_PRIMITIVE
 };
 
 struct d9_shim_real d9_shim_libc;

@@ -57,18 +57,10 @@ struct __kernel_timespec;
 enum d9_hook_id {
 	D9_HK_none,
 #define D9_HOOK(family, flags, ret, name, params, args, version) D9_HK_##name,
-#define D9_HOOK_X D9_HOOK
-#define D9_HOOK_V D9_HOOK
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) D9_HK_##id,
 #define D9_HOOK_LIB D9_HOOK
 #define D9_PRIMITIVE(family, flags, name) D9_HK_##name,
 #include "hooks.def"
-#undef D9_HOOK
-#undef D9_HOOK_X
-#undef D9_HOOK_V
-#undef D9_HOOK_OLD
-#undef D9_HOOK_LIB
-#undef D9_PRIMITIVE
 	D9_N_HOOKS
 };
 _Static_assert(D9_N_HOOKS < D9_N_HOOKS_MAX, "hooks fit the arena's table");
@@ -77,36 +69,18 @@ _Static_assert(D9_N_HOOKS < D9_N_HOOKS_MAX, "hooks fit the arena's table");
 enum {
 #define D9_HOOK(family, flags, ret, name, params, args, version) \
 	D9_FAM_##name = D9_FAMILY_##family, D9_FLG_##name = (int)(D9_HOOK_##flags),
-#define D9_HOOK_X D9_HOOK
-#define D9_HOOK_V D9_HOOK
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) \
 	D9_FAM_##id = D9_FAMILY_##family, D9_FLG_##id = (int)(D9_HOOK_##flags),
 #define D9_HOOK_LIB D9_HOOK
 #define D9_PRIMITIVE(family, flags, name) D9_FAM_##name = D9_FAMILY_##family, D9_FLG_##name = (int)(D9_HOOK_##flags),
 #include "hooks.def"
-#undef D9_HOOK
-#undef D9_HOOK_X
-#undef D9_HOOK_V
-#undef D9_HOOK_OLD
-#undef D9_HOOK_LIB
-#undef D9_PRIMITIVE
 };
 
 /* 3: the pointers */
 struct d9_real {
 #define D9_HOOK(family, flags, ret, name, params, args, version) ret(*name) params;
-#define D9_HOOK_X D9_HOOK
-#define D9_HOOK_V D9_HOOK
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) ret(*id) params;
-#define D9_HOOK_LIB(family, flags, ret, name, params, args, version)
-#define D9_PRIMITIVE(family, flags, name)
 #include "hooks.def"
-#undef D9_HOOK
-#undef D9_HOOK_X
-#undef D9_HOOK_V
-#undef D9_HOOK_OLD
-#undef D9_HOOK_LIB
-#undef D9_PRIMITIVE
 };
 extern D9_HIDDEN struct d9_real d9_real;
 /* The same as in d9_real, for the assembly stubs. */
@@ -115,19 +89,8 @@ extern D9_HIDDEN void *d9_real_syscall, *d9_real_mutex_lock, *d9_real_mutex_tryl
 
 /* 4: functions of other libraries than libc: the rows of D9_HOOK_LIB, in their order */
 enum d9_lib_id {
-#define D9_HOOK(family, flags, ret, name, params, args, version)
-#define D9_HOOK_X D9_HOOK
-#define D9_HOOK_V D9_HOOK
-#define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version)
 #define D9_HOOK_LIB(family, flags, ret, name, params, args, version) D9_LIB_##name,
-#define D9_PRIMITIVE(family, flags, name)
 #include "hooks.def"
-#undef D9_HOOK
-#undef D9_HOOK_X
-#undef D9_HOOK_V
-#undef D9_HOOK_OLD
-#undef D9_HOOK_LIB
-#undef D9_PRIMITIVE
 	D9_N_LIB
 };
 struct d9_lib_row {

@@ -17,10 +17,8 @@ def expected():
     for row in tables.hooks():
         if row["macro"] == "D9_PRIMITIVE":
             continue
-        if row["macro"] == "D9_HOOK_OLD":
-            names.add("%s@%s" % (row["name"], row["version"]))
-        elif row["macro"] == "D9_HOOK_LIB":
-            names.add("%s@%s" % (row["name"], row["version"]))  # as one that is not the default, or dlsym would find it
+        if row["macro"] in ("D9_HOOK_OLD", "D9_HOOK_LIB"):
+            names.add("%s@%s" % (row["name"], row["version"]))  # not the default: dlsym would find another library's
         elif row["version"]:
             names.add("%s@@%s" % (row["name"], row["version"]))
         else:

@@ -295,33 +295,13 @@ END_TEST
 
 static const struct d9_wanted wanted[] = {
 #define D9_HOOK(family, flags, ret, name, params, args, version) {#name, version, offsetof(struct d9_real, name)},
-#define D9_HOOK_X D9_HOOK
-#define D9_HOOK_V D9_HOOK
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) {#name, version, offsetof(struct d9_real, id)},
-#define D9_HOOK_LIB(family, flags, ret, name, params, args, version)
-#define D9_PRIMITIVE(family, flags, name)
 #include "interpose/hooks.def"
-#undef D9_HOOK
-#undef D9_HOOK_V
-#undef D9_HOOK_X
-#undef D9_HOOK_OLD
-#undef D9_HOOK_LIB
-#undef D9_PRIMITIVE
 };
 static const enum d9_hook_id ids[] = {
 #define D9_HOOK(family, flags, ret, name, params, args, version) D9_HK_##name,
-#define D9_HOOK_X D9_HOOK
-#define D9_HOOK_V D9_HOOK
 #define D9_HOOK_OLD(family, flags, ret, id, name, params, args, version) D9_HK_##id,
-#define D9_HOOK_LIB(family, flags, ret, name, params, args, version)
-#define D9_PRIMITIVE(family, flags, name)
 #include "interpose/hooks.def"
-#undef D9_HOOK
-#undef D9_HOOK_V
-#undef D9_HOOK_X
-#undef D9_HOOK_OLD
-#undef D9_HOOK_LIB
-#undef D9_PRIMITIVE
 };
 enum { N = sizeof(wanted) / sizeof(*wanted) };
 
