@@ -294,13 +294,13 @@ static void life_text(const struct d9_model *m, const struct d9_task *k)
 	puts("\n");
 	if (!k->exact)
 		printf("  %14s  first seen; when it was spawned was not told\n", seconds(m, k->spawned, a, sizeof(a)));
-	size_t n = k->moments.n, half = TEXT_MOMENTS / 2;
+	size_t n = k->n_moments, half = TEXT_MOMENTS / 2;
 	for (size_t i = 0; i < n; i++) {
 		if (n > TEXT_MOMENTS && i == half) {
 			i = n - half;
 			printf("  ... %zu more; --json gives all\n", n - TEXT_MOMENTS);
 		}
-		moment_text(m, k, &k->moments.v[i]);
+		moment_text(m, k, &k->moments[i]);
 	}
 }
 
@@ -314,8 +314,8 @@ static int write_life(const struct d9_model *m, const struct d9_task *k, bool js
 	d9_json_document(&j, stdout, "task");
 	task_json(&j, "task", m, k);
 	d9_json_array(&j, "events");
-	for (size_t i = 0; i < k->moments.n; i++)
-		moment_json(&j, m, &k->moments.v[i]);
+	for (size_t i = 0; i < k->n_moments; i++)
+		moment_json(&j, m, &k->moments[i]);
 	d9_json_end_array(&j);
 	return end_json(&j);
 }

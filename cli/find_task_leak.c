@@ -47,7 +47,7 @@ static void report(struct d9_findings *out, const struct leak *l)
 {
 	char dur[32], name[64] = "";
 	const struct d9_task *k = l->worst;
-	const struct d9_moment *last = &k->moments.v[k->moments.n - 1];
+	const struct d9_moment *last = &k->moments[k->n_moments - 1];
 	struct d9_finding *f = d9_finding_add(out, "task-leak", last->thread);
 	f->from = l->begin;
 	f->to = l->end;

@@ -34,6 +34,19 @@ struct d9_queued {
 	d9_u64 t0, t1;
 	d9_u32 rt; /* index of the poll in the thread's rt spans */
 };
+/* One thing that was told of a task.  What happened at one moment happened in the order of the enum. */
+struct d9_moment {
+	enum d9_moment_what { D9_TASK_SPAWN, D9_TASK_WAKE, D9_TASK_POLL, D9_TASK_END } what;
+	d9_u32 proc, module, runtime; /* runtime: D9_NO_INDEX = not told here */
+	d9_u64 task;
+	d9_u64 t, t1;         /* t1: end of a poll; else t */
+	d9_u64 since;         /* of a poll: runnable since then, 0 = not known */
+	d9_u32 thread, index; /* index: of a poll in the thread's rt spans, else in its events */
+};
+static inline bool d9_same_task(const struct d9_moment *a, const struct d9_moment *b)
+{
+	return a->proc == b->proc && a->module == b->module && a->task == b->task;
+}
 /* A runtime that told of its tasks. */
 struct d9_runtime {
 	d9_u32 proc, id; /* id: the program's own number */
@@ -120,12 +133,13 @@ struct d9_model {
 	D9_VEC(struct d9_pool) pools;
 	D9_VEC(struct d9_lock) locks;
 	D9_VEC(struct d9_runtime) runtimes;
-	d9_holes *holes;          /* by process: where any of its threads has one */
-	struct d9_map lock_map;   /* d9_object_key -> locks */
-	struct d9_map wanted_map; /* proc and tid of owners of what others wait for at the end */
-	struct d9_map tid_map;    /* proc and tid -> thread, where only one thread ever had it */
-	d9_u8 *site_says;         /* enum d9_site_says + 1 by site; 0 = not asked yet */
-	struct d9_chain *chains;  /* stacks of sites, made when asked for */
+	D9_VEC(struct d9_moment) moments; /* a task's together and in the order of time */
+	d9_holes *holes;                  /* by process: where any of its threads has one */
+	struct d9_map lock_map;           /* d9_object_key -> locks */
+	struct d9_map wanted_map;         /* proc and tid of owners of what others wait for at the end */
+	struct d9_map tid_map;            /* proc and tid -> thread, where only one thread ever had it */
+	d9_u8 *site_says;                 /* enum d9_site_says + 1 by site; 0 = not asked yet */
+	struct d9_chain *chains;          /* stacks of sites, made when asked for */
 };
 
 struct d9_model *d9_model_new(struct d9_trace *t);

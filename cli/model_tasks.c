@@ -4,27 +4,26 @@
  * it is polled is queued from that poll's end on; of several wakes the first counts.
  */
 #include "model_internal.h"
-#include "tasks.h"
 
-static void add_polls(const struct d9_model *m, d9_u32 thread, d9_moments *all)
+static void add_polls(struct d9_model *m, d9_u32 thread)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
 	for (d9_u32 i = 0; i < th->rt.n; i++) {
 		const struct d9_rt_span *r = &th->rt.v[i];
 		if (!r->park)
-			d9_vec_push(all, (struct d9_moment){.what = D9_TASK_POLL,
-							    .t = r->t0,
-							    .t1 = r->t1,
-							    .task = r->task,
-							    .proc = th->proc,
-							    .module = r->module,
-							    .runtime = r->runtime,
-							    .thread = thread,
-							    .index = i});
+			d9_vec_push(&m->moments, (struct d9_moment){.what = D9_TASK_POLL,
+								    .t = r->t0,
+								    .t1 = r->t1,
+								    .task = r->task,
+								    .proc = th->proc,
+								    .module = r->module,
+								    .runtime = r->runtime,
+								    .thread = thread,
+								    .index = i});
 	}
 }
 
-static void add_told(const struct d9_model *m, d9_u32 thread, d9_moments *all)
+static void add_told(struct d9_model *m, d9_u32 thread)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
 	for (d9_u32 i = 0; i < th->events.n; i++) {
@@ -46,7 +45,7 @@ static void add_told(const struct d9_model *m, d9_u32 thread, d9_moments *all)
 			x.what = D9_TASK_END, x.task = e->task, x.module = e->module;
 		} else
 			continue;
-		d9_vec_push(all, x);
+		d9_vec_push(&m->moments, x);
 	}
 }
 
@@ -64,17 +63,12 @@ static int by_task(const void *a, const void *b)
 	return (int)x->what - (int)y->what; /* in the order of a life */
 }
 
-bool d9_same_task(const struct d9_moment *a, const struct d9_moment *b)
-{
-	return a->proc == b->proc && a->module == b->module && a->task == b->task;
-}
-
 /* Since when each poll's task stood in the queue. */
-static void find_since(const struct d9_model *m, d9_moments *all)
+static void find_since(struct d9_model *m)
 {
 	d9_u64 since = 0, polled = 0; /* runnable since, 0 = not; end of the last poll */
-	for (size_t i = 0; i < all->n; i++) {
-		struct d9_moment *x = &all->v[i];
+	for (size_t i = 0; i < m->moments.n; i++) {
+		struct d9_moment *x = &m->moments.v[i];
 		if (!i || !d9_same_task(x, x - 1))
 			since = polled = 0;
 		if (x->what == D9_TASK_WAKE && !since)
@@ -82,22 +76,13 @@ static void find_since(const struct d9_model *m, d9_moments *all)
 		if (x->what != D9_TASK_POLL)
 			continue;
 		/* Of what was lost meanwhile, or in those very moments, a poll or a wake in between may be missing. */
-		if (since && since <= x->t && !d9_model_has_hole(m, x->proc, since - 1, x->t + 1))
+		if (since && since <= x->t && !d9_model_has_hole(m, x->proc, since - 1, x->t + 1)) {
 			x->since = since;
+			d9_vec_push(&m->threads[x->thread].queued, (struct d9_queued){since, x->t, x->index});
+		}
 		since = 0;
 		polled = x->t1;
 	}
-}
-
-void d9_task_moments(const struct d9_model *m, d9_moments *ret)
-{
-	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
-		add_polls(m, i, ret);
-		add_told(m, i, ret);
-	}
-	if (ret->n)
-		qsort(ret->v, ret->n, sizeof(*ret->v), by_task);
-	find_since(m, ret);
 }
 
 static int by_begin(const void *a, const void *b)
@@ -106,13 +91,15 @@ static int by_begin(const void *a, const void *b)
 	return x->t0 != y->t0 ? (x->t0 < y->t0 ? -1 : 1) : x->t1 < y->t1 ? -1 : x->t1 > y->t1;
 }
 
-static void find_queued(struct d9_model *m, const d9_moments *all)
+static void find_moments(struct d9_model *m)
 {
-	for (size_t i = 0; i < all->n; i++) {
-		const struct d9_moment *x = &all->v[i];
-		if (x->since)
-			d9_vec_push(&m->threads[x->thread].queued, (struct d9_queued){x->since, x->t, x->index});
+	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
+		add_polls(m, i);
+		add_told(m, i);
 	}
+	if (m->moments.n)
+		qsort(m->moments.v, m->moments.n, sizeof(*m->moments.v), by_task);
+	find_since(m);
 	for (size_t i = 0; i < m->t->threads.n; i++)
 		if (m->threads[i].queued.n)
 			qsort(m->threads[i].queued.v, m->threads[i].queued.n, sizeof(struct d9_queued), by_begin);
@@ -137,39 +124,29 @@ static d9_u32 runtime_of(struct d9_model *m, d9_u32 proc, d9_u32 id)
 	return (d9_u32)m->runtimes.n - 1;
 }
 
-static void add_spans(struct d9_model *m, d9_u32 thread, saying *said)
+static void add_workers(struct d9_model *m, d9_u32 thread, saying *said)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
 	for (size_t i = 0; i < th->rt.n; i++) {
-		const struct d9_rt_span *s = &th->rt.v[i];
-		d9_u32 r = runtime_of(m, th->proc, s->runtime);
-		if (s->worker != D9_NO_INDEX)
-			d9_vec_push(said, (struct said){WORKER, r, s->worker});
-		if (s->park)
-			continue;
-		d9_vec_push(said, (struct said){TASK, r, s->task});
-		struct d9_runtime *of = &m->runtimes.v[r];
-		of->polls++;
-		of->poll_total += s->t1 - s->t0;
-		of->poll_max = s->t1 - s->t0 > of->poll_max ? s->t1 - s->t0 : of->poll_max;
+		d9_u32 r = runtime_of(m, th->proc, th->rt.v[i].runtime);
+		if (th->rt.v[i].worker != D9_NO_INDEX)
+			d9_vec_push(said, (struct said){WORKER, r, th->rt.v[i].worker});
 	}
 }
 
-static void add_events(struct d9_model *m, d9_u32 thread, saying *said)
+static void add_moment(struct d9_model *m, const struct d9_moment *x, saying *said)
 {
-	const struct d9_trace_thread *th = &m->t->threads.v[thread];
-	for (size_t i = 0; i < th->events.n; i++) {
-		const struct d9_rec *rec = th->events.v[i].rec;
-		if (th->events.v[i].id == D9_EV_wake) {
-			const struct d9_ev_wake *e = (const void *)rec;
-			d9_u32 r = runtime_of(m, th->proc, e->runtime);
-			m->runtimes.v[r].wakes++;
-			d9_vec_push(said, (struct said){TASK, r, e->task});
-		} else if (th->events.v[i].id == D9_EV_task_spawn) {
-			const struct d9_ev_task_spawn *e = (const void *)rec;
-			d9_vec_push(said, (struct said){TASK, runtime_of(m, th->proc, e->runtime), e->task});
-		}
-	}
+	if (x->what == D9_TASK_END)
+		return; /* does not say of which runtime */
+	d9_u32 r = runtime_of(m, x->proc, x->runtime);
+	struct d9_runtime *of = &m->runtimes.v[r];
+	d9_vec_push(said, (struct said){TASK, r, x->task});
+	of->wakes += x->what == D9_TASK_WAKE;
+	if (x->what != D9_TASK_POLL)
+		return;
+	of->polls++;
+	of->poll_total += x->t1 - x->t;
+	of->poll_max = x->t1 - x->t > of->poll_max ? x->t1 - x->t : of->poll_max;
 }
 
 static int by_what(const void *a, const void *b)
@@ -201,18 +178,15 @@ static int by_id(const void *a, const void *b)
 
 void d9_tasks_find(struct d9_model *m)
 {
-	d9_moments all = {0};
 	saying said = {0};
-	d9_task_moments(m, &all);
-	find_queued(m, &all);
-	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
-		add_spans(m, i, &said);
-		add_events(m, i, &said);
-	}
+	find_moments(m);
+	for (d9_u32 i = 0; i < m->t->threads.n; i++)
+		add_workers(m, i, &said);
+	for (size_t i = 0; i < m->moments.n; i++)
+		add_moment(m, &m->moments.v[i], &said);
 	count_ids(m, &said);
 	if (m->runtimes.n)
 		qsort(m->runtimes.v, m->runtimes.n, sizeof(*m->runtimes.v), by_id);
-	d9_vec_free(&all);
 	d9_vec_free(&said);
 }
 

@@ -23,9 +23,9 @@ static int by_number(const void *a, const void *b)
 static void count_pollers(const struct d9_model *m, struct d9_task *k)
 {
 	d9_u64 *of = d9_must_alloc(k->polls, sizeof(*of)), n = 0;
-	for (size_t i = 0; i < k->moments.n; i++)
-		if (k->moments.v[i].what == D9_TASK_POLL)
-			of[n++] = poller(m, &k->moments.v[i]);
+	for (size_t i = 0; i < k->n_moments; i++)
+		if (k->moments[i].what == D9_TASK_POLL)
+			of[n++] = poller(m, &k->moments[i]);
 	for (size_t i = 1; i < n; i++)
 		k->migrations += of[i] != of[i - 1];
 	qsort(of, n, sizeof(*of), by_number);
@@ -86,7 +86,7 @@ static bool is_shown(const struct d9_model *m, const struct d9_moment *v, size_t
 	return false;
 }
 
-static void add_task(const struct d9_model *m, struct d9_tasks *t, struct d9_moment *v, size_t n)
+static void add_task(const struct d9_model *m, struct d9_tasks *t, const struct d9_moment *v, size_t n)
 {
 	if (!is_shown(m, v, n))
 		return;
@@ -97,7 +97,8 @@ static void add_task(const struct d9_model *m, struct d9_tasks *t, struct d9_mom
 			    .spawned = v->t,
 			    .ended = D9_NOT_KNOWN,
 			    .idle_since = D9_NOT_KNOWN,
-			    .moments = {v, n, 0}};
+			    .moments = v,
+			    .n_moments = n};
 	for (size_t i = 0; i < n; i++)
 		add(m, &k, &v[i]);
 	/* What was woken while it was polled is runnable when the poll ends, though the wake began later than the poll. */
@@ -115,16 +116,11 @@ static void add_task(const struct d9_model *m, struct d9_tasks *t, struct d9_mom
 void d9_tasks_make(const struct d9_model *m, struct d9_tasks *ret)
 {
 	*ret = (struct d9_tasks){0};
-	d9_task_moments(m, &ret->moments);
-	for (size_t i = 0, n; i < ret->moments.n; i += n) {
-		for (n = 1; i + n < ret->moments.n && d9_same_task(&ret->moments.v[i], &ret->moments.v[i + n]);)
+	for (size_t i = 0, n; i < m->moments.n; i += n) {
+		for (n = 1; i + n < m->moments.n && d9_same_task(&m->moments.v[i], &m->moments.v[i + n]);)
 			n++;
-		add_task(m, ret, &ret->moments.v[i], n);
+		add_task(m, ret, &m->moments.v[i], n);
 	}
 }
 
-void d9_tasks_free(struct d9_tasks *t)
-{
-	d9_vec_free(&t->of);
-	d9_vec_free(&t->moments);
-}
+void d9_tasks_free(struct d9_tasks *t) { d9_vec_free(&t->of); }

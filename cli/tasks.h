@@ -1,25 +1,10 @@
 /*
- * The tasks that programs told of (shim/d9.h): what each one's life was.  Made for the commands that show tasks, for
- * a session may have millions of them.
+ * The tasks that programs told of (shim/d9.h): what each one's life was.  Made from the model's moments where it is asked
+ * for: a session may have millions of tasks.
  */
 #ifndef D9_CLI_TASKS_H
 #define D9_CLI_TASKS_H
 #include "model.h"
-
-/* One thing that was told of a task.  What happened at one moment happened in the order of the enum. */
-struct d9_moment {
-	enum d9_moment_what { D9_TASK_SPAWN, D9_TASK_WAKE, D9_TASK_POLL, D9_TASK_END } what;
-	d9_u32 proc, module, runtime; /* runtime: D9_NO_INDEX = not told here */
-	d9_u64 task;
-	d9_u64 t, t1;         /* t1: end of a poll; else t */
-	d9_u64 since;         /* of a poll: runnable since then, 0 = not known */
-	d9_u32 thread, index; /* index: of a poll in the thread's rt spans, else in its events */
-};
-typedef D9_VEC(struct d9_moment) d9_moments;
-
-/* All of them, a task's together and in the order of time.  To be freed with d9_vec_free. */
-void d9_task_moments(const struct d9_model *m, d9_moments *ret);
-bool d9_same_task(const struct d9_moment *a, const struct d9_moment *b);
 
 enum d9_task_outcome { D9_TASK_ALIVE, D9_TASK_READY, D9_TASK_CANCELLED };
 const char *d9_task_outcome_name(enum d9_task_outcome outcome);
@@ -38,12 +23,12 @@ struct d9_task {
 	d9_u64 queue_total, queue_max;      /* ns, of these */
 	d9_u32 workers, migrations;         /* polled by how many threads or workers; from one to another */
 	d9_u64 idle_since;                  /* D9_NOT_KNOWN = it is over, is polled, or may be runnable */
-	d9_moments moments;                 /* belongs to the table */
+	const struct d9_moment *moments;    /* the model's */
+	size_t n_moments;
 };
 
 struct d9_tasks {
 	D9_VEC(struct d9_task) of; /* by process, module, id */
-	d9_moments moments;
 };
 
 /* Those of the processes and threads that --pid and --thread let through. */

@@ -1522,7 +1522,7 @@ START_TEST(lives_of_tasks)
 	ck_assert_uint_eq(k[0].queue_max, MS(4));
 	ck_assert_uint_eq(k[0].workers, 2);
 	ck_assert_uint_eq(k[0].migrations, 2);
-	ck_assert_uint_eq(k[0].moments.n, 8);
+	ck_assert_uint_eq(k[0].n_moments, 8);
 	ck_assert(!k[1].exact);
 	ck_assert_uint_eq(k[1].spawned - T->t_begin, MS(20));
 	ck_assert_uint_eq(k[1].waits, 0);
