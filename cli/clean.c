@@ -1,7 +1,6 @@
 /* See clean.h. */
 #include "clean.h"
-
-#include <string.h>
+#include "vec.h"
 
 unsigned d9_utf8_length(const unsigned char *s, size_t n)
 {
@@ -34,4 +33,13 @@ char *d9_clean(char *s, size_t n)
 		p += len ? len : 1;
 	}
 	return s;
+}
+
+char *d9_clean_copy(const void *s, size_t n)
+{
+	const char *from = s;
+	char *copy = d9_must_alloc(n + 1, 1);
+	for (size_t i = 0; i < n; i++)
+		copy[i] = from[i] ? from[i] : ' ';
+	return d9_clean(copy, n);
 }

@@ -21,4 +21,7 @@ int d9_is_control(const unsigned char *s, unsigned len);
  */
 char *d9_clean(char *s, size_t n);
 
+/* A harmless copy that is one string: NULs are blanks too.  To be freed; out of memory ends d9. */
+char *d9_clean_copy(const void *s, size_t n);
+
 #endif

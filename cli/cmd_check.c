@@ -492,9 +492,9 @@ static void print_hooks(const struct check *c)
 
 static void print_clean(const char *text)
 {
-	char copy[PATH_MAX];
-	snprintf(copy, sizeof(copy), "%s", text);
-	fputs(d9_clean(copy, strlen(copy)), stdout);
+	char *copy = d9_clean_copy(text, strlen(text));
+	fputs(copy, stdout);
+	free(copy);
 }
 
 static void print_text(const struct check *c, bool all_seen)

@@ -148,10 +148,8 @@ static void tail_json(const struct dump *d, struct d9_json *j, const struct d9_t
 /* A line stays a line whatever a program put into its strings. */
 static void put_clean(const char *s, size_t n)
 {
-	char *copy = d9_must_alloc(n + 1, 1);
-	for (size_t i = 0; i < n; i++)
-		copy[i] = s[i] ? s[i] : ' ';
-	fwrite(d9_clean(copy, n), 1, n, stdout);
+	char *copy = d9_clean_copy(s, n);
+	fwrite(copy, 1, n, stdout);
 	free(copy);
 }
 

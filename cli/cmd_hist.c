@@ -86,13 +86,11 @@ int d9_cmd_hist(const struct d9_cmd *self, int argc, char **argv)
 			       "hist: `%s` is no KIND: a hook family (epoll, futex, read, ...), park, poll-span, wake "
 			       "or queue",
 			       o.operand);
-	struct d9_trace *t;
-	r = d9_trace_open(&o, &t);
+	struct d9_model *m;
+	r = d9_model_open(&o, &m);
 	if (r)
 		return r;
-	struct d9_model *m = d9_model_new(t);
 	r = write_hist(m, (d9_u32)kind, o.json);
-	d9_model_free(m);
-	d9_trace_free(t);
+	d9_model_close(m);
 	return r;
 }

@@ -74,13 +74,11 @@ int d9_cmd_locks(const struct d9_cmd *self, int argc, char **argv)
 	int r = d9_read_opts_parse(self, argc, argv, 0, NULL, 0, &o);
 	if (r)
 		return r - 1;
-	struct d9_trace *t;
-	r = d9_trace_open(&o, &t);
+	struct d9_model *m;
+	r = d9_model_open(&o, &m);
 	if (r)
 		return r;
-	struct d9_model *m = d9_model_new(t);
 	r = write_locks(m, o.json);
-	d9_model_free(m);
-	d9_trace_free(t);
+	d9_model_close(m);
 	return r;
 }

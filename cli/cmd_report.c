@@ -105,18 +105,16 @@ int d9_cmd_report(const struct d9_cmd *self, int argc, char **argv)
 		return d9_fail(D9_EXIT_USAGE, "report: --fail-if: %s", err);
 	if ((r = refuse_unbuilt(&cond)))
 		return r;
-	struct d9_trace *t;
-	r = d9_trace_open(&o, &t);
+	struct d9_model *m;
+	r = d9_model_open(&o, &m);
 	if (r)
 		return r;
-	struct d9_model *m = d9_model_new(t);
 	struct d9_report report;
 	d9_report_make(m, top, &report);
 	r = write_report(&report, &o, stacks != NULL);
 	if (!r && fail_if)
 		r = judge(&cond, &report);
 	d9_report_free(&report);
-	d9_model_free(m);
-	d9_trace_free(t);
+	d9_model_close(m);
 	return r;
 }

@@ -48,13 +48,11 @@ int d9_cmd_spans(const struct d9_cmd *self, int argc, char **argv)
 			       "spans: `%s` is no KIND: a hook family (epoll, futex, read, ...), park, poll-span, wake "
 			       "or queue",
 			       kind_text);
-	struct d9_trace *t;
-	r = d9_trace_open(&o, &t);
+	struct d9_model *m;
+	r = d9_model_open(&o, &m);
 	if (r)
 		return r;
-	struct d9_model *m = d9_model_new(t);
 	r = write_spans(m, (d9_u32)kind, longer, &o);
-	d9_model_free(m);
-	d9_trace_free(t);
+	d9_model_close(m);
 	return r;
 }

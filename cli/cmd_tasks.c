@@ -67,16 +67,6 @@ static int end_json(struct d9_json *j)
 					   : D9_EXIT_OK;
 }
 
-/* A name for people; freed by the caller. */
-static char *name_of(const struct d9_task *k)
-{
-	char *s = d9_must_alloc(k->name.n + 1, 1);
-	memcpy(s, k->name.p, k->name.n);
-	for (size_t i = 0; i < k->name.n; i++)
-		s[i] = s[i] ? s[i] : ' ';
-	return d9_clean(s, k->name.n);
-}
-
 static const char *seconds(const struct d9_model *m, d9_u64 t, char *buf, size_t n)
 {
 	d9_u64 us = (t - m->t->t_begin) / 1000;
@@ -118,7 +108,7 @@ static int by_rank(const void *a, const void *b, void *order)
 
 static void line(const struct d9_model *m, const struct d9_task *k)
 {
-	char key[KEY_BYTES], total[32], longest[32], wait[32], state[64], *name = name_of(k);
+	char key[KEY_BYTES], total[32], longest[32], wait[32], state[64], *name = d9_clean_copy(k->name.p, k->name.n);
 	printf("  %-20s %8llu %10s %10s %8llu %10s %7u %6u  %-18s %s\n", key_of(m, k, key, sizeof(key)),
 	       (unsigned long long)k->polls, d9_format_duration(k->poll_total, total),
 	       d9_format_duration(k->poll_max, longest), (unsigned long long)k->wakes,
@@ -133,7 +123,7 @@ static bool wanted(const struct d9_task *k, enum order order, const regex_t *nam
 		return false;
 	if (!name)
 		return true;
-	char *text = name_of(k);
+	char *text = d9_clean_copy(k->name.p, k->name.n);
 	bool yes = !regexec(name, text, 0, NULL, 0);
 	free(text);
 	return yes;
@@ -203,16 +193,14 @@ int d9_cmd_tasks(const struct d9_cmd *self, int argc, char **argv)
 		regerror(bad, &re, why, sizeof(why));
 		return d9_fail(D9_EXIT_USAGE, "tasks: --name %s is no regular expression: %s", name, why);
 	}
-	struct d9_trace *t;
-	r = d9_trace_open(&o, &t);
+	struct d9_model *m;
+	r = d9_model_open(&o, &m);
 	if (!r) {
-		struct d9_model *m = d9_model_new(t);
 		struct d9_tasks tasks;
 		d9_tasks_make(m, &tasks);
 		r = write_tasks(m, &tasks, most ? MOST_POLLS : idle ? IDLE : LONGEST_POLL, name ? &re : NULL, o.json);
 		d9_tasks_free(&tasks);
-		d9_model_free(m);
-		d9_trace_free(t);
+		d9_model_close(m);
 	}
 	if (name)
 		regfree(&re);
@@ -280,7 +268,7 @@ static void moment_text(const struct d9_model *m, const struct d9_task *k, const
 
 static void life_text(const struct d9_model *m, const struct d9_task *k)
 {
-	char key[KEY_BYTES], a[48], b[48], *name = name_of(k);
+	char key[KEY_BYTES], a[48], b[48], *name = d9_clean_copy(k->name.p, k->name.n);
 	printf("task %s%s%s%s: %s\n", key_of(m, k, key, sizeof(key)), *name ? " (" : "", name, *name ? ")" : "",
 	       state_of(m, k, a, sizeof(a)));
 	free(name);
@@ -352,11 +340,10 @@ int d9_cmd_task(const struct d9_cmd *self, int argc, char **argv)
 	int r = d9_read_opts_parse(self, argc, argv, 1, NULL, 0, &o);
 	if (r)
 		return r - 1;
-	struct d9_trace *t;
-	r = d9_trace_open(&o, &t);
+	struct d9_model *m;
+	r = d9_model_open(&o, &m);
 	if (r)
 		return r;
-	struct d9_model *m = d9_model_new(t);
 	struct d9_tasks tasks;
 	const struct d9_task *k;
 	d9_tasks_make(m, &tasks);
@@ -364,7 +351,6 @@ int d9_cmd_task(const struct d9_cmd *self, int argc, char **argv)
 	if (!r)
 		r = write_life(m, k, o.json);
 	d9_tasks_free(&tasks);
-	d9_model_free(m);
-	d9_trace_free(t);
+	d9_model_close(m);
 	return r;
 }

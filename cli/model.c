@@ -110,3 +110,19 @@ void d9_model_free(struct d9_model *m)
 	free(m->threads);
 	free(m);
 }
+
+int d9_model_open(const struct d9_read_opts *o, struct d9_model **ret)
+{
+	struct d9_trace *t;
+	int r = d9_trace_open(o, &t);
+	if (!r)
+		*ret = d9_model_new(t);
+	return r;
+}
+
+void d9_model_close(struct d9_model *m)
+{
+	struct d9_trace *t = m->t;
+	d9_model_free(m);
+	d9_trace_free(t);
+}

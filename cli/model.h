@@ -144,6 +144,9 @@ struct d9_model {
 
 struct d9_model *d9_model_new(struct d9_trace *t);
 void d9_model_free(struct d9_model *m);
+/* The model of the recording that the options name, with its trace.  0, or an exit code, told already. */
+int d9_model_open(const struct d9_read_opts *o, struct d9_model **ret);
+void d9_model_close(struct d9_model *m);
 
 static inline const struct d9_span *d9_model_span(const struct d9_model *m, d9_u32 thread, d9_u32 span)
 {

@@ -17,7 +17,7 @@ static d9_u64 calls_recorded(const struct d9_trace *t, d9_u32 proc)
 		const struct d9_trace_thread *th = &t->threads.v[i];
 		if (th->proc != proc)
 			continue;
-		for (size_t k = 0; k < th->spans.n; k++)
+		for (size_t k = 0; k < th->spans.n && th->kinds & D9_KIND_BIT(D9_FAMILY_uring); k++)
 			n += th->spans.v[k].kind == D9_FAMILY_uring;
 		for (size_t k = 0; k < th->calls.n; k++)
 			n += t->hooks.v[th->calls.v[k].hook].kind == D9_FAMILY_uring ? th->calls.v[k].count : 0;
@@ -57,7 +57,8 @@ static void name_files(const struct d9_trace *t, d9_u32 proc, bool hooked, char 
 		last = m->path;
 		if (!enters_inline(m))
 			continue;
-		if (named++ < 3 && n < max)
+		named++;
+		if (n < max)
 			n += (size_t)snprintf(to + n, max - n, "%s%.40s",
 					      named == 1 ? "; io_uring_enter is an instruction in " : ", ",
 					      base_name(m->path));
