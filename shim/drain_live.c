@@ -332,28 +332,24 @@ int d9_live_totals(struct d9_drain *d)
 
 int d9_live_gaps(struct d9_drain *d)
 {
-	d9_u64 before = d->v.h->drops_looked; /* by whoever drained */
+	d9_u64 before = d->v.h->drops_looked; /* the last pass that was written, whoever drained */
 	d->drops_looked = d9_drain_now(d);
+	if (before > d->drops_looked)
+		before = 0; /* a member wrote it */
 	for (d9_u32 i = 0; i < n_slots(d); i++) {
 		const struct d9_thread *s = &d->v.threads[i];
 		d9_u32 state = d9_load_acquire(&s->state);
 		d9_u64 drops = d9_load_acquire(&s->drops);
 		d9_u32 more = (d9_u32)drops - s->drops_told;
-		if (state == D9_SLOT_FREE || state == D9_SLOT_TAKEN)
+		if (state == D9_SLOT_FREE || state == D9_SLOT_TAKEN || !more)
 			continue;
-		if (!more) { /* none up to here, whatever is lost from now on */
-			d->drops_since[i] = d->drops_looked;
-			continue;
-		}
-		d9_u64 since = d->drops_since[i] ? d->drops_since[i] : before;
 		struct d9_ev_gap e = {.rec = {HEAD(gap), 0, d9_drain_now(d)},
 				      .events = more,
-				      .since = since > s->born_tsc ? since : s->born_tsc};
+				      .since = before > s->born_tsc ? before : s->born_tsc};
 		int r = tell(d, i, &e.rec);
 		if (r)
 			return r;
 		d->drops_told[i] = drops + 1;
-		d->drops_since[i] = e.rec.t;
 	}
 	return 0;
 }
@@ -496,7 +492,7 @@ void d9_live_free_slots(struct d9_drain *d)
 			return;
 		s->calls_open = 0;
 		s->use++;
-		d->drops_told[i] = d->drops_since[i] = d->thread_seen[i] = d->cpu_sampled[i] = 0;
+		d->drops_told[i] = d->thread_seen[i] = d->cpu_sampled[i] = 0;
 		s->drops = s->drops_told = 0;
 		d9_store_release(&s->state, D9_SLOT_FREE);
 		d9_store_relaxed(&d->v.h->thread_free_hint, i);
