@@ -193,7 +193,7 @@ int d9_live_members(const struct d9_live *l, int *ret_able)
 	for (d9_u32 i = 0; i < n; i++)
 		if (d9_member_runs(&v.procs[i], st.st_ino, &start)) {
 			alive++;
-			*ret_able += !(v.procs[i].flags & D9_PROC_NO_CLOCK);
+			*ret_able += !(v.procs[i].flags & (D9_PROC_NO_CLOCK | D9_PROC_NO_MEMORY));
 		}
 	return alive;
 }

@@ -16,11 +16,11 @@
 #include "events.h"
 
 #define D9_ARENA_MAGIC 0x31414e4552413944ull /* "D9ARENA1" */
-#define D9_ARENA_VERSION 3
+#define D9_ARENA_VERSION 4
 
 #define D9_CHUNK_BYTES 4096u
 #define D9_N_PROCS 4096u
-#define D9_N_THREADS (1u << D9_SLOT_BITS)
+#define D9_N_THREADS (1u << D9_SLOT_BITS) /* at most; d9_n_threads() */
 #define D9_WAKERS_BITS 10
 #define D9_N_WAKERS (1u << D9_WAKERS_BITS)
 #define D9_SITES_BITS 12
@@ -160,9 +160,10 @@ _Static_assert(sizeof(struct d9_hook_entry) == 64, "hook entry");
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 enum d9_proc_state { D9_PROC_FREE, D9_PROC_LIVE, D9_PROC_EXIT, D9_PROC_UEXIT, D9_PROC_EXEC, D9_PROC_GONE };
-#define D9_PROC_SECCOMP 1u  /* flags of a process, as its `proc` event has them */
-#define D9_PROC_NO_CLOCK 2u /* forbade itself the clock: it records no more */
-#define D9_PROC_URING 4u    /* d9_proc.uring */
+#define D9_PROC_SECCOMP 1u   /* flags of a process, as its `proc` event has them */
+#define D9_PROC_NO_CLOCK 2u  /* forbade itself the clock: it records no more */
+#define D9_PROC_URING 4u     /* d9_proc.uring */
+#define D9_PROC_NO_MEMORY 8u /* gave its memory back to a limit that it set itself: it records no more */
 
 struct d9_proc {
 	d9_u32 state; /* enum d9_proc_state; released last */
@@ -308,6 +309,11 @@ _Static_assert(sizeof(struct d9_chunk) == D9_CHUNK_BYTES, "chunk");
 #define D9_PAGES(bytes) (((d9_u64)(bytes) + 4095) & ~4095ull)
 #define D9_OFF_HOOKS ((d9_u64)D9_HEADER_BYTES)
 #define D9_OFF_CHUNK_TABLE (D9_OFF_HOOKS + D9_N_HOOKS_MAX * sizeof(struct d9_hook_entry))
+/* Slots of the thread table: a thread that records has a chunk, so there need not be more of them than chunks.  Full pages of each table. */
+static inline d9_u32 d9_n_threads(d9_u32 n_chunks)
+{
+	return n_chunks >= D9_N_THREADS ? D9_N_THREADS : n_chunks < 256 ? 256 : (n_chunks + 63) & ~63u;
+}
 static inline d9_u64 d9_off_wakers(d9_u32 n_chunks)
 {
 	return D9_OFF_CHUNK_TABLE + D9_PAGES((d9_u64)n_chunks * sizeof(struct d9_chunk_entry));
@@ -316,10 +322,10 @@ static inline d9_u64 d9_off_sites(d9_u32 n) { return d9_off_wakers(n) + D9_N_WAK
 static inline d9_u64 d9_off_types(d9_u32 n) { return d9_off_sites(n) + D9_N_SITES * sizeof(struct d9_site); }
 static inline d9_u64 d9_off_procs(d9_u32 n) { return d9_off_types(n) + D9_N_TYPES * sizeof(struct d9_type_entry); }
 static inline d9_u64 d9_off_threads(d9_u32 n) { return d9_off_procs(n) + D9_N_PROCS * sizeof(struct d9_proc); }
-static inline d9_u64 d9_off_calls(d9_u32 n) { return d9_off_threads(n) + D9_N_THREADS * sizeof(struct d9_thread); }
+static inline d9_u64 d9_off_calls(d9_u32 n) { return d9_off_threads(n) + d9_n_threads(n) * sizeof(struct d9_thread); }
 static inline d9_u64 d9_off_modules(d9_u32 n)
 {
-	return d9_off_calls(n) + D9_N_THREADS * sizeof(struct d9_thread_calls);
+	return d9_off_calls(n) + d9_n_threads(n) * sizeof(struct d9_thread_calls);
 }
 static inline d9_u64 d9_off_chunks(d9_u32 n)
 {

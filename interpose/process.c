@@ -242,6 +242,35 @@ WRAP_IDENTITY(setns, (int fd, int type), (fd, type), d9_shim_before_sandbox(0))
 D9_EXPORT int capset(void *head, const void *data);
 WRAP_IDENTITY(capset, (void *head, const void *data), (head, data), d9_shim_before_sandbox(0))
 
+/* ---- memory: what the recorder holds must not be missing ------------------------------------------------ */
+
+#define WRAP_SETRLIMIT(name, limit)                                          \
+	D9_EXPORT int name(__rlimit_resource_t what, const struct limit *to) \
+	{                                                                    \
+		d9_shim_before_limit(0, (int)what, to);                      \
+		return d9_real.name(what, to);                               \
+	}
+WRAP_SETRLIMIT(setrlimit, rlimit)
+WRAP_SETRLIMIT(setrlimit64, rlimit64)
+#define WRAP_PRLIMIT(name, limit)                                                                             \
+	D9_EXPORT int name(pid_t pid, enum __rlimit_resource what, const struct limit *to, struct limit *was) \
+	{                                                                                                     \
+		d9_shim_before_limit(pid, (int)what, to);                                                     \
+		return d9_real.name(pid, what, to, was);                                                      \
+	}
+WRAP_PRLIMIT(prlimit, rlimit)
+WRAP_PRLIMIT(prlimit64, rlimit64)
+
+D9_EXPORT int mlockall(int flags)
+{
+	long r;
+	if (!d9_shim_lock_all(flags, &r))
+		return d9_real.mlockall(flags);
+	if (r < 0)
+		errno = (int)-r;
+	return r < 0 ? -1 : 0;
+}
+
 D9_EXPORT int prctl(int op, ...)
 {
 	va_list ap;

@@ -14,14 +14,14 @@
 
 /*
  * syscall() is variadic and hot (the JVM asks gettid 10,000 times in two seconds), so everything but futex, io_uring_enter,
- * seccomp, prctl, namespaces and changes of identity jumps on with its registers and stack as they are; so does a futex wake of
+ * seccomp, prctl, namespaces, limits, mlockall and changes of identity jumps on with its registers and stack as they are; so does a futex wake of
  * what nobody waited for, since each frame more is a return more that the CPU guesses wrong after a system call.  The slow
  * function takes seven longs: the first six where the caller put them, the seventh where a seventh variadic argument lies.
  */
 #define RIGHTS_FIRST 105
-#define RIGHTS_BITS 0x10000000205b03ull /* from there on: what changes_rights names, and prctl */
+#define RIGHTS_BITS 0x90400000205b03ull /* from there on: what changes_rights names, prctl, mlockall, setrlimit */
 #define ALONE_FIRST 272
-#define ALONE_BITS 0x201000000001ull /* unshare, setns, seccomp */
+#define ALONE_BITS 0x201040000001ull /* unshare, prlimit64, setns, seccomp */
 #define FUTEX_WAITS 0xa01            /* a bit for each command that waits */
 #define FUTEX_LOCKS 0x2040           /* for a lock with priority inheritance */
 __asm__(".text\n"
@@ -34,15 +34,15 @@ __asm__(".text\n"
 	"	cmpq $202, %rdi\n" /* SYS_futex */
 	"	je 2f\n"
 	"	leaq -105(%rdi), %r11\n" /* RIGHTS_FIRST */
-	"	cmpq $52, %r11\n"
+	"	cmpq $55, %r11\n"
 	"	ja 1f\n"
-	"	movabsq $0x10000000205b03, %r10\n" /* RIGHTS_BITS */
+	"	movabsq $0x90400000205b03, %r10\n" /* RIGHTS_BITS */
 	"	btq %r11, %r10\n"
 	"	jc d9_syscall_slow\n"
 	"1:	leaq -272(%rdi), %r11\n" /* ALONE_FIRST */
 	"	cmpq $45, %r11\n"
 	"	ja 3f\n"
-	"	movabsq $0x201000000001, %r10\n" /* ALONE_BITS */
+	"	movabsq $0x201040000001, %r10\n" /* ALONE_BITS */
 	"	btq %r11, %r10\n"
 	"	jc d9_syscall_slow\n"
 	"3:	cmpq $154, %r11\n" /* SYS_io_uring_enter - ALONE_FIRST */
@@ -69,10 +69,10 @@ __asm__(".text\n"
 #define RIGHT(name) (1ull << (SYS_##name - RIGHTS_FIRST))
 #define ALONE(name) (1ull << (SYS_##name - ALONE_FIRST))
 _Static_assert(SYS_futex == 202 && SYS_io_uring_enter - ALONE_FIRST == 154 &&
-		       ALONE_BITS == (ALONE(unshare) | ALONE(setns) | ALONE(seccomp)) &&
-		       RIGHTS_BITS ==
-			       (RIGHT(setuid) | RIGHT(setgid) | RIGHT(setreuid) | RIGHT(setregid) | RIGHT(setgroups) |
-				RIGHT(setresuid) | RIGHT(setresgid) | RIGHT(capset) | RIGHT(prctl)),
+		       ALONE_BITS == (ALONE(unshare) | ALONE(prlimit64) | ALONE(setns) | ALONE(seccomp)) &&
+		       RIGHTS_BITS == (RIGHT(setuid) | RIGHT(setgid) | RIGHT(setreuid) | RIGHT(setregid) |
+				       RIGHT(setgroups) | RIGHT(setresuid) | RIGHT(setresgid) | RIGHT(capset) |
+				       RIGHT(prctl) | RIGHT(mlockall) | RIGHT(setrlimit)),
 	       "the numbers in the stub");
 _Static_assert(FUTEX_WAITS == (1 << FUTEX_WAIT | 1 << FUTEX_WAIT_BITSET | 1 << FUTEX_WAIT_REQUEUE_PI) &&
 		       FUTEX_LOCKS == (1 << FUTEX_LOCK_PI | 1 << FUTEX_LOCK_PI2) && FUTEX_LOCK_PI2 == 13 &&
@@ -143,6 +143,16 @@ __attribute__((used)) long d9_syscall_slow(long n, long a, long b, long c, long 
 		return futex(n, a, b, c, d, e, f, __builtin_return_address(0), __builtin_frame_address(0));
 	if (changes_rights(n, a))
 		d9_shim_before_sandbox(0);
+	long locked;
+	if (n == SYS_mlockall && d9_shim_lock_all((int)a, &locked)) {
+		if (locked < 0)
+			errno = (int)-locked;
+		return locked < 0 ? -1 : 0;
+	}
+	if (n == SYS_setrlimit)
+		d9_shim_before_limit(0, (int)a, (const void *)b);
+	if (n == SYS_prlimit64)
+		d9_shim_before_limit((int)a, (int)b, (const void *)c);
 	if (n == SYS_prctl ? d9_forbids_clock(a, (unsigned long)b) : n == SYS_seccomp && a == SECCOMP_SET_MODE_STRICT) {
 		d9_shim_before_no_clock();
 		return d9_real.syscall(n, a, b, c, d, e, f);

@@ -26,12 +26,20 @@ static struct d9_cell *recording(void)
 	return me && me->slot ? me : d9_enter_thread();
 }
 
-static struct d9_abi_frames *frames_of(const struct d9_cell *me) { return &d9_shim.frames[D9_THREAD_SLOT(me->thread)]; }
+/* NULL: this thread has none yet. */
+static struct d9_abi_frames *frames_of(const struct d9_cell *me)
+{
+	d9_u32 slot = D9_THREAD_SLOT(me->thread);
+	struct d9_abi_frames *s = d9_load_acquire(&d9_shim.frames[slot / D9_FRAMES_PIECE]);
+	return s ? &s[slot % D9_FRAMES_PIECE] : NULL;
+}
 
 /* A new innermost frame; NULL if they are nested deeper than is kept (their ends then find none). */
 static struct d9_abi_frame *push(struct d9_cell *me, d9_u32 kind)
 {
 	struct d9_abi_frames *s = frames_of(me);
+	if (!s && (!d9_frames_for(D9_THREAD_SLOT(me->thread)) || !(s = frames_of(me))))
+		return NULL;
 	if (s->thread != me->thread + 1) { /* the slot is new to this thread */
 		s->depth = 0;
 		s->thread = me->thread + 1;
@@ -49,7 +57,7 @@ static struct d9_abi_frame *push(struct d9_cell *me, d9_u32 kind)
 static bool pop(struct d9_cell *me, d9_u32 kind, struct d9_abi_frame *ret)
 {
 	struct d9_abi_frames *s = frames_of(me);
-	if (s->thread != me->thread + 1)
+	if (!s || s->thread != me->thread + 1)
 		return false;
 	if (s->overflow) {
 		s->overflow--;
@@ -135,7 +143,7 @@ static void show_poll(struct d9_cell *me)
 {
 	const struct d9_abi_frames *s = frames_of(me);
 	struct d9_in_poll *p = &me->slot->poll;
-	for (d9_u32 i = s->depth; i-- > 0;)
+	for (d9_u32 i = s ? s->depth : 0; i-- > 0;)
 		if (s->of[i].kind == POLL) {
 			p->task = s->of[i].id;
 			p->runtime = s->of[i].runtime;

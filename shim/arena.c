@@ -12,7 +12,8 @@
 #define D9_STOCK 8u /* chunks that are backed before a system call filter comes */
 
 static const d9_u64 off;
-struct d9_shim d9_shim = {.mask = &off};
+static struct d9_private dormant = {.alive = D9_REFUSED};
+struct d9_shim d9_shim = {.mask = &off, .priv = &dormant};
 __thread struct d9_cell *d9_me;
 
 bool d9_back(const void *p, d9_u64 n)
@@ -27,6 +28,75 @@ bool d9_back(const void *p, d9_u64 n)
 			    FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0)) < 0)
 			return false;
 	return true;
+}
+
+void *d9_map(d9_u64 bytes)
+{
+	bool locked = d9_load_relaxed(&d9_shim.priv->future_locked);
+	long m = d9_sys6(SYS_mmap, 0, (long)bytes, locked ? PROT_NONE : PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (m < 0 && m > -4096)
+		return NULL;
+	if (locked) { /* what cannot be accessed is not brought in */
+		(void)d9_sys2(SYS_munlock, m, (long)bytes);
+		(void)d9_sys3(SYS_mprotect, m, (long)bytes, PROT_READ | PROT_WRITE);
+	}
+	return (void *)m;
+}
+
+void *d9_map_private(d9_u64 bytes)
+{
+	void *p = d9_map(bytes);
+	long m = (long)p;
+	if (!p)
+		return NULL;
+	/* Before 4.14 a forked child could not be told from its parent. */
+	if (d9_sys3(SYS_madvise, m, (long)bytes, MADV_WIPEONFORK)) {
+		(void)d9_sys2(SYS_munmap, m, (long)bytes);
+		return NULL;
+	}
+	(void)d9_sys3(SYS_madvise, m, (long)bytes, MADV_NOHUGEPAGE);
+	return (void *)m;
+}
+
+bool d9_frames_for(d9_u32 slot)
+{
+	struct d9_abi_frames **piece = &d9_shim.frames[slot / D9_FRAMES_PIECE];
+	struct d9_abi_frames *none = NULL;
+	if (d9_load_acquire(piece))
+		return true;
+	struct d9_abi_frames *m = d9_shim.priv->nosys ? NULL : d9_map_private(D9_FRAMES_BYTES);
+	if (m && !d9_cas_acq_rel(piece, &none, m)) /* a handler or another thread was quicker */
+		(void)d9_sys2(SYS_munmap, (long)m, (long)D9_FRAMES_BYTES);
+	return m != NULL;
+}
+
+d9_u64 d9_arena_held(bool private_alone)
+{
+	d9_u64 n = d9_private_bytes(d9_shim.v.n_threads);
+	for (d9_u32 i = 1; i < D9_N_THREADS / D9_FRAMES_PIECE; i++)
+		n += d9_load_relaxed(&d9_shim.frames[i]) ? D9_FRAMES_BYTES : 0;
+	return private_alone ? n : n + d9_arena_bytes(d9_shim.v.n_chunks);
+}
+
+void d9_arena_close(void)
+{
+	struct d9_view v = d9_shim.v;
+	struct d9_private *pr = d9_shim.priv;
+	long bytes = (long)d9_private_bytes(v.n_threads);
+	d9_store_release(&d9_shim.mask, &off);
+	d9_store_relaxed(&d9_shim.waited, 0);
+	d9_me = NULL;
+	d9_shim.priv = &dormant;
+	d9_shim.v = (struct d9_view){0};
+	d9_shim.cells = NULL;
+	for (d9_u32 i = 0; i < D9_N_THREADS / D9_FRAMES_PIECE; i++) {
+		if (i && d9_shim.frames[i])
+			(void)d9_sys2(SYS_munmap, (long)d9_shim.frames[i], (long)D9_FRAMES_BYTES);
+		d9_shim.frames[i] = NULL;
+	}
+	(void)d9_sys2(SYS_munmap, (long)pr, bytes);
+	(void)d9_sys2(SYS_munmap, (long)v.h, (long)d9_arena_bytes(v.n_chunks));
 }
 
 void d9_count_drop(struct d9_cell *me)
@@ -117,14 +187,15 @@ static bool take_slot(d9_u32 i)
 static int find_slot(void)
 {
 	struct d9_arena_header *h = d9_shim.v.h;
-	d9_u32 used = d9_load_acquire(&h->thread_next), hint = d9_load_relaxed(&h->thread_free_hint);
-	if (used > D9_N_THREADS)
-		used = D9_N_THREADS;
-	d9_u32 look = used < D9_N_THREADS ? 16 : used; /* while there are new ones, do not search long */
+	d9_u32 used = d9_load_acquire(&h->thread_next), hint = d9_load_relaxed(&h->thread_free_hint),
+	       n = d9_shim.v.n_threads;
+	if (used > n)
+		used = n;
+	d9_u32 look = used < n ? 16 : used; /* while there are new ones, do not search long */
 	for (d9_u32 k = 0; k < look && k < used; k++)
 		if (take_slot((hint + k) % used))
 			return (int)((hint + k) % used);
-	while (used < D9_N_THREADS) {
+	while (used < n) {
 		if (!d9_shim.priv->nosys && !d9_back(&d9_shim.v.threads[used], sizeof(struct d9_thread)))
 			return -1;
 		if (d9_cas_acq_rel(&h->thread_next, &used, used + 1) && take_slot(used))

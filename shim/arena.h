@@ -55,6 +55,7 @@ struct d9_private {   /* wiped on fork too */
 	d9_u32 writer_state;   /* writer_thread.c */
 	d9_u32 writer_drained; /* its last pass wrote everything */
 	d9_i32 writer_tid;     /* the thread's, from its first act on */
+	d9_u32 future_locked;  /* mlockall(MCL_FUTURE) was called here: what is mapped is locked (limits.c) */
 	d9_u32 locks_whole; /* no lock of libc's can be held by a thread that was left behind: nobody forked, or libc's fork() did */
 };
 
@@ -70,6 +71,19 @@ struct d9_abi_frames {
 	struct d9_abi_frame of[D9_ABI_DEPTH];
 };
 
+/*
+ * They are mapped for so many slots at a time when the first of these threads needs one; the first of all with the cells.  Few programs
+ * use the ABI, and what is private and writable is what RLIMIT_DATA counts.
+ */
+#define D9_FRAMES_PIECE 64u
+#define D9_FRAMES_BYTES D9_PAGES(D9_FRAMES_PIECE * sizeof(struct d9_abi_frames))
+
+/* struct d9_private, the cells, the first frames. */
+static inline d9_u64 d9_private_bytes(d9_u32 n_threads)
+{
+	return 4096 + n_threads * sizeof(struct d9_cell) + D9_FRAMES_BYTES;
+}
+
 struct d9_shim {
 	/* what every hook reads; the assembly in interpose/sync.c knows where the first two are */
 	const d9_u64 *mask; /* the control word, or a zero */
@@ -79,9 +93,8 @@ struct d9_shim {
 	d9_u64 long_span;                   /* the smaller of the two before it */
 	d9_u64 writer_due;                  /* raw clock: when an event wait should see whether somebody drains */
 	struct d9_view v;                   /* v.h == NULL: dormant, nothing is mapped */
-	struct d9_private *priv;
+	struct d9_private *priv;      /* never NULL */
 	struct d9_cell *cells;        /* by slot index */
-	struct d9_abi_frames *frames; /* by slot index; wiped on fork */
 	d9_u32 stacks;                /* enum d9_stacks */
 	d9_u32 last_proc;             /* process entry of this image: what a forked child finds as its parent's */
 	d9_u64 main_stack_hi;         /* above every frame of the main thread */
@@ -96,6 +109,8 @@ struct d9_shim {
 	bool forked;         /* this process or one it was forked from has called fork */
 	/* this process's own words for the file and the folder: another member can write the header's */
 	char arena_path[96], dir[1024];
+	struct d9_abi_frames
+		*frames[D9_N_THREADS / D9_FRAMES_PIECE]; /* by slot index; what they point to is wiped on fork */
 };
 extern D9_HIDDEN struct d9_shim d9_shim __attribute__((aligned(64)));
 extern D9_HIDDEN __thread struct d9_cell *d9_me __attribute__((tls_model("initial-exec")));
@@ -105,6 +120,11 @@ extern D9_HIDDEN __thread struct d9_cell *d9_me __attribute__((tls_model("initia
  * makes the process folder.  0, or -errno: then the recorder stays dormant.  Opens and closes descriptors, so only before main.
  */
 int d9_arena_open(const struct d9_config *c, const char *name, int argc, char **argv);
+
+/* Takes everything out of this process again: dormant, as if d9_arena_open had failed.  Only while no other code of the recorder can run. */
+void d9_arena_close(void);
+/* What the recorder has mapped in this process: all of it, or what is private and writable. */
+d9_u64 d9_arena_held(bool private_alone);
 
 /* Learns to know a thread's id without asking the kernel: once, in a thread that may ask. */
 void d9_find_tid(void);
@@ -118,6 +138,13 @@ void d9_stock_chunks(struct d9_cell *me);
 d9_u32 d9_pin_chunk(struct d9_cell *me);
 /* Counts one event that could not be recorded. */
 D9_COLD void d9_count_drop(struct d9_cell *me);
+
+/* Private memory, never locked; NULL: none to be had. */
+void *d9_map(d9_u64 bytes);
+/* The same, which a fork wipes; NULL: none to be had. */
+void *d9_map_private(d9_u64 bytes);
+/* Frames of the runtime ABI for this slot.  False: none to be had, or not to be asked for now. */
+D9_COLD bool d9_frames_for(d9_u32 slot);
 
 /* Makes the pages of [p, p + n) present, so that touching them cannot be SIGBUS.  False: the file system is full. */
 bool d9_back(const void *p, d9_u64 n);

@@ -174,7 +174,7 @@ static int take_chunk(struct d9_drain *d, d9_u32 i)
 		return 0;
 	d9_u32 thread = d9_load_acquire(&d->v.chunks[i].thread);
 	if (!thread || thread == D9_THREAD_NONE || D9_THREAD_SLOT(thread) != D9_CHUNK_OWNER(word) ||
-	    D9_THREAD_SLOT(thread) >= D9_N_THREADS)
+	    D9_THREAD_SLOT(thread) >= d->v.n_threads)
 		return 0; /* just claimed */
 	d9_u32 serial = d->v.chunks[i].serial;
 	bool dead = d->o.sink || d9_live_slot_dead(d, D9_THREAD_SLOT(thread)), end;

@@ -327,7 +327,7 @@ int d9_define_for(struct d9_drain *d, d9_u32 thread, const struct d9_rec *rec)
 	}
 	if (!r && D9_REC_ID(rec->head) == D9_EV_span) { /* the waker may have written nothing itself */
 		d9_u32 waker = ((const struct d9_ev_span *)rec)->waker;
-		if (waker != D9_THREAD_NONE && D9_THREAD_SLOT(waker) < D9_N_THREADS)
+		if (waker != D9_THREAD_NONE && D9_THREAD_SLOT(waker) < d->v.n_threads)
 			r = define_thread(d, waker);
 	}
 	return r;

@@ -26,7 +26,7 @@
 static d9_u32 n_slots(const struct d9_drain *d)
 {
 	d9_u32 n = d9_load_acquire(&d->v.h->thread_next);
-	return n < D9_N_THREADS ? n : D9_N_THREADS;
+	return n < d->v.n_threads ? n : d->v.n_threads;
 }
 static d9_u32 n_procs(const struct d9_drain *d)
 {

@@ -290,6 +290,8 @@ void d9_shim_before_sandbox(int filter)
 		struct d9_cell *me = d9_enter_thread();
 		if (me)
 			d9_stock_chunks(me); /* until the drainer empties some, there are no others */
+		for (d9_u32 i = 0; i < d9_load_relaxed(&d9_shim.v.h->thread_next) && i < d9_shim.v.n_threads; i++)
+			(void)(i % D9_FRAMES_PIECE || d9_frames_for(i));
 		d9_store_relaxed(&d9_shim.priv->nosys, 1);
 		p->flags |= D9_PROC_SECCOMP;
 		d9_add_relaxed(&d9_shim.v.h->nosyscall, 1);
@@ -343,6 +345,28 @@ void d9_shim_before_no_clock(void)
 			d9_writer_leave(d9_shim.v.h->exit_ms);
 	}
 	d9_store_release(&pr->alive, D9_REFUSED); /* nothing of the recorder reads a clock here again */
+}
+
+void d9_shim_end_recording(const char *why)
+{
+	char line[160];
+	if (d9_shim.priv->alive == D9_OUTSIDE)
+		(void)d9_enter_thread(); /* a forked child that has recorded nothing: what became of it is told too */
+	struct d9_proc *p = own_proc();
+	d9_store_release(&d9_shim.mask, &off);
+	if (!p)
+		return;
+	struct d9_text t = d9_text_in(line, sizeof(line));
+	d9_text_char(&t, ' ');
+	d9_text_str(&t, why);
+	d9_text_str(&t, ": its recording ended there");
+	d9_shim_unseen("a process", line);
+	p->flags |= D9_PROC_NO_MEMORY;
+	if (d9_lease_fresh(&d9_shim.v.h->lease) || others_alive(p))
+		return;
+	p->ended_tsc = d9_now();
+	d9_store_release(&p->state, D9_PROC_GONE); /* nobody will be there to see its end */
+	d9_writer_inline();
 }
 
 void d9_shim_sandbox_failed(int was_free)

@@ -44,6 +44,11 @@ void d9_shim_before_sandbox(int filter);
 void d9_shim_sandbox_failed(int was_free);
 /* Before the time stamp counter is forbidden: recording ends in this process, and d9 status says why. */
 void d9_shim_before_no_clock(void);
+/*
+ * Recording ends in this process, which is about to be without the memory for it, and d9 status says why: what the process did.  Written out
+ * here if nobody else will do that.
+ */
+void d9_shim_end_recording(const char *why);
 /* May the recorder make system calls of its own here? */
 int d9_shim_free(void);
 /* Something of the program will not be seen: NAME and a sentence about it, for d9 status and d9 report.  Once for each. */

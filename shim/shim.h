@@ -5,6 +5,7 @@
 #include "calls.h"
 #include "exec_env.h"
 #include "lifecycle.h"
+#include "limits.h"
 #include "sys.h"
 #include "writer_thread.h"
 

@@ -56,11 +56,11 @@ static d9_u64 memory_limit(void)
 	return limit;
 }
 
-/* What `ulimit -v` leaves this process. */
-static d9_u64 address_space(void)
+/* What `ulimit -v` or `ulimit -d` leaves this process. */
+static d9_u64 limit_of(int what)
 {
 	struct rlimit64 r;
-	return d9_sys4(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&r) ? ~0ull : r.rlim_cur;
+	return d9_sys4(SYS_prlimit64, 0, what, 0, (long)&r) ? ~0ull : r.rlim_cur;
 }
 
 /* Chunks that the configuration, the tmpfs (NULL: none), the memory limit and the address space allow together. */
@@ -110,24 +110,14 @@ static void *map_file(const char *path, d9_u64 bytes, long *ret_error)
 	return (void *)m;
 }
 
-#define CELLS_BYTES (D9_N_THREADS * sizeof(struct d9_cell))
-#define PRIVATE_BYTES (4096 + CELLS_BYTES + D9_N_THREADS * sizeof(struct d9_abi_frames))
-
-static bool private_memory(void)
+static bool private_memory(d9_u32 n_threads)
 {
-	long bytes = PRIVATE_BYTES, m = d9_sys6(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE,
-						MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (m < 0 && m > -4096)
+	d9_u8 *m = d9_map_private(d9_private_bytes(n_threads));
+	if (!m)
 		return false;
-	/* Before 4.14 a forked child could not be told from its parent. */
-	if (d9_sys3(SYS_madvise, m, bytes, MADV_WIPEONFORK)) {
-		(void)d9_sys2(SYS_munmap, m, bytes);
-		return false;
-	}
-	(void)d9_sys3(SYS_madvise, m, bytes, MADV_NOHUGEPAGE);
 	d9_shim.priv = (void *)m;
 	d9_shim.cells = (void *)(m + 4096);
-	d9_shim.frames = (void *)(m + 4096 + (long)CELLS_BYTES);
+	d9_shim.frames[0] = (void *)(m + d9_private_bytes(n_threads) - D9_FRAMES_BYTES);
 	return true;
 }
 
@@ -304,19 +294,26 @@ int d9_arena_open(const struct d9_config *c, const char *name, int argc, char **
 	struct d9_clock_pair first;
 	d9_clock_start();
 	d9_clock_pair(d9_clock.kind, &first);
-	d9_u64 space = address_space();
+	d9_u64 space = limit_of(RLIMIT_AS);
 	d9_u32 n_chunks = chunks_allowed(c, "/dev/shm", space);
-	if (PRIVATE_BYTES + d9_arena_bytes(n_chunks) > space / 4)
+	d9_u64 own = d9_private_bytes(d9_n_threads(n_chunks));
+	if (own + d9_arena_bytes(n_chunks) > space / 4 || own > limit_of(RLIMIT_DATA) / 4)
 		return -ENOMEM; /* a limited one is the program's to use */
 	/* Refused by a filter that was there before us: nothing that follows could be believed. */
 	if (d9_sys0(SYS_geteuid) < 0)
 		return -ENOSYS;
-	if (!random_bytes(family, sizeof(family)) || !private_memory())
+	if (!random_bytes(family, sizeof(family)))
 		return -ENOSYS;
 	void *m = map_arena(c, family, space, &n_chunks, &path_text, &map_error);
 	if (!m)
 		return -ENOMEM;
 	d9_u64 bytes = d9_arena_bytes(n_chunks);
+	if (!private_memory(d9_n_threads(n_chunks))) {
+		(void)d9_sys2(SYS_munmap, (long)m, (long)bytes);
+		if (path[0])
+			(void)d9_sys1(SYS_unlink, (long)path);
+		return -ENOSYS;
+	}
 	d9_shim.anonymous = !path[0];
 	memcpy(d9_shim.arena_path, path, sizeof(path));
 	(void)d9_sys3(SYS_madvise, (long)m, (long)bytes, MADV_NOHUGEPAGE);

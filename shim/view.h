@@ -17,7 +17,7 @@ struct d9_view {
 	struct d9_thread_calls *calls;
 	struct d9_module *modules;
 	struct d9_chunk *chunks;
-	d9_u32 n_chunks;
+	d9_u32 n_chunks, n_threads;
 };
 
 static inline void d9_view_init(struct d9_view *v, void *base, d9_u32 n_chunks)
@@ -36,6 +36,7 @@ static inline void d9_view_init(struct d9_view *v, void *base, d9_u32 n_chunks)
 		.modules = (void *)(b + d9_off_modules(n_chunks)),
 		.chunks = (void *)(b + d9_off_chunks(n_chunks)),
 		.n_chunks = n_chunks,
+		.n_threads = d9_n_threads(n_chunks),
 	};
 }
 

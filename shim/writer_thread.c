@@ -71,13 +71,15 @@ static bool open_own(struct own_drain *o)
 			return false;
 		}
 	}
-	long m = d9_sys6(SYS_mmap, 0, (long)d9_drain_bytes(), PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (m < 0 && m > -4096) {
-		set_error(D9_ERR_MEMORY, m, "no memory to drain with");
+	o->mem = d9_map(d9_drain_bytes());
+	if (!o->mem) {
+		if (o->fd >= 0) {
+			d9_lease_release(&h->lease);
+			(void)d9_sys1(SYS_close, o->fd);
+		}
+		set_error(D9_ERR_MEMORY, -ENOMEM, "no memory to drain with");
 		return false;
 	}
-	o->mem = (void *)m;
 	long dir = d9_sys3(SYS_open, (long)d9_shim.dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	struct d9_drain_options opt = {.kind = D9_LEASE_THREAD,
 				       .dirfd = dir < 0 ? -1 : (int)dir,
@@ -90,11 +92,12 @@ static bool open_own(struct own_drain *o)
 	return true;
 }
 
-/* This process has said its end: the thread may also have been stopped for a sandbox, and the program goes on. */
+/* This process has said its end, or takes the memory out of itself: the thread may also have been stopped for a sandbox, and the program goes on. */
 static bool at_the_end(void)
 {
-	d9_u32 said = d9_load_acquire(&d9_shim.v.procs[d9_shim.priv->proc].end_said);
-	return said == D9_PROC_EXIT || said == D9_PROC_UEXIT;
+	const struct d9_proc *p = &d9_shim.v.procs[d9_shim.priv->proc];
+	d9_u32 said = d9_load_acquire(&p->end_said);
+	return said == D9_PROC_EXIT || said == D9_PROC_UEXIT || p->flags & D9_PROC_NO_MEMORY;
 }
 
 /* A child that has recorded nothing yet is in no table, but it maps the arena: the parent of a daemon leaves at once. */
@@ -134,7 +137,8 @@ static void adopt_others(void)
 	char *slash = strrchr(dir, '/');
 	if (slash)
 		*slash = 0;
-	if (slash && dir[0] && !d9_shim.anonymous)
+	/* Under MCL_FUTURE all of another's memory would be brought in and locked. */
+	if (slash && dir[0] && !d9_shim.anonymous && !d9_load_relaxed(&d9_shim.priv->future_locked))
 		d9_adopt_scan(dir, ADOPT_MAX);
 }
 

@@ -54,8 +54,9 @@ class Layout:
         self.types = self.sites + N_SITES * 32
         self.procs = self.types + N_TYPES * 256
         self.threads = self.procs + N_PROCS * 128
-        self.calls = self.threads + N_THREADS * 256
-        self.modules = self.calls + N_THREADS * 64 * 32
+        threads = min(N_THREADS, max(256, (n + 63) // 64 * 64))
+        self.calls = self.threads + threads * 256
+        self.modules = self.calls + threads * 64 * 32
         self.chunks = self.modules + pages(N_MODULES * 384)
         self.bytes = self.chunks + n * 4096
 

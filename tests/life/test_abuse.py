@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What hostile surroundings do to d9 and to a recorded program: each case was a bug once."""
 import ctypes
+import json
 import os
 import pty
 import resource
@@ -247,6 +248,109 @@ def an_address_space_limit_is_the_programs(box, mib):
     taken = (int(r.out) - int(bare.out)) << 10
     check(taken < limit * 2 // 7, "%d of %d MiB are the recorder's" % (taken >> 20, mib))
     check(mib < 200 or spans(box, "clock_nanosleep") or spans(box, "select"), "nothing was recorded")
+
+
+# How a limit is set, and whether the recorder can go: it holds what the program would miss.
+LIMITS = {how: True for how in ("setrlimit", "setrlimit64", "prlimit", "prlimit64", "raw", "raw-prlimit", "child", "data", "once")}
+LIMITS.update({how: False for how in ("threads", "handler", "open")})
+
+
+def said_of_memory(box):
+    """What all reports say of it; each family has its own."""
+    sessions = [os.path.basename(f) for f in box.folders()]
+    docs = [json.loads(box.d9("report", "--json", "--session", s, box.dir).out) for s in sessions]
+    return {u["detail"] for d in docs for u in d["unseen"] if "limited its memory" in u["detail"]}
+
+
+# 1300 ms: a drain thread is there already
+@parametrise(sorted(["%s 0" % how for how in LIMITS] + ["%s 1300" % how for how in ("setrlimit", "child", "threads", "handler", "data")]))
+def a_limit_that_a_program_sets_itself_is_the_programs(box, how):
+    argv = [program("memory")] + how.split()
+    bare = box.run(argv[:2], shim=False, rc=7)
+    check("do not" not in bare.out and "fit" in bare.out, "without the recorder: %s" % bare.out)
+    r = box.run(argv)
+    equal((r.rc, r.out, r.err), (7, bare.out, ""), "what the program got")
+    check([s for s in spans(box, "poll") if s["pid"] == r.pid], "nothing was recorded before")
+    goes = LIMITS[how.split()[0]]
+    said = said_of_memory(box)
+    check(len(said) == 1 and ("ended there" in said.pop()) == goes, "said of it: %s" % said)
+    check(not box.arenas_left(), "left behind: %s" % box.arenas_left())
+    after = [s for s in spans(box, "usleep") if s["pid"] == r.pid]
+    equal(len(after), 0 if goes and not how.startswith("child") else 1, "waits that were recorded after it")
+    r = box.d9_run(argv[:2])
+    equal((r.rc, r.out), (7, bare.out), "what the program got under d9 run")
+
+
+@parametrise(["vfork", "other"])
+def a_limit_of_another_process_changes_nothing(box, how):
+    bare = box.run([program("memory"), how], shim=False, rc=7)
+    r = box.run([program("memory"), how])
+    equal((r.rc, r.out, r.err), (7, bare.out, ""), "what the program got")
+    check([s for s in spans(box, "usleep") if s["pid"] == r.pid], "the program is not recorded after it")
+    equal(said_of_memory(box), set(), "said of its memory")
+
+
+@test
+def a_shell_that_limits_itself(box):
+    for limit in ("-v 100000", "-d 20000"):
+        script = "ulimit %s; x=$(seq 1 300000); echo ${#x}" % limit
+        for r in (box.run(["bash", "-c", script]), box.d9_run(["bash", "-c", script])):
+            equal((r.rc, r.out), (0, "1988894\n"), "after ulimit %s: %s" % (limit, r.err))
+
+
+# mlockall's flags, twice if by two calls, and the limit of one who has no rights, in KiB
+LOCKS = ["now 0", "later 0", "now+later 0", "raw+now+later 0", "now+on-fault 0", "now+later+on-fault 0", "later,now 0", "now+later,later 0", "wrong 0",
+         "on-fault 0", "now 8192", "now+later 8192", "now+on-fault 8192", "later+on-fault 8192", "now+later,now 8192", "now+later 1024", "now 1",
+         "now+later 8000"]
+
+
+@parametrise(sorted(["%s 0" % how for how in LOCKS] + ["%s 1300" % how for how in ("later 0", "now+later 0", "now+later 8192")]))
+def what_a_program_locks_is_its_own(box, how):
+    need_root()
+    os.chmod(box.path, 0o777)
+    os.makedirs(box.dir, exist_ok=True)
+    os.chmod(box.dir, 0o777)
+    argv = [program("memory"), "lock"] + how.split()
+    env = {"D9_MEM_MB": "1"} if "8000" in how else {}  # all of it is within the limit then
+    bare = box.run(argv[:4] + ["0"], shim=False)
+    if bare.rc == 77:
+        raise Skip("the limit cannot be set here")
+    equal(bare.rc, 7, "without the recorder")
+
+    def same(r):
+        apart = ([line for line in x.out.splitlines() if "kib=" not in line] for x in (r, bare))
+        equal(*apart, "what the program saw")
+        equal((r.rc, r.err), (7, ""), "its end")
+        # KiB: what differs anyway; the stack of a drain thread, which libc keeps
+        for word, more in (("LOCKED", 64 if how.split()[1] == "0" else 330), ("LATER", 330)):
+            mine, alone = (int(x.lines(word)[0]["kib"]) for x in (r, bare))
+            check(-64 <= mine - alone <= more, "%s: %d KiB, without the recorder %d" % (word, mine, alone))
+    p = box.start(argv, env=env)
+    used = 0
+    while p.poll() is None:
+        try:
+            used = max([used] + [os.stat(a).st_blocks * 512 for a in box.arenas_left()])
+        except FileNotFoundError:
+            pass
+    same(box.finish(p))
+    check(used < 8 << 20, "%d bytes of the memory brought in" % used)
+    check(not how.endswith("1300") or spans(box, "poll"), "nothing was recorded")
+    if how.endswith(" 0"):
+        r = box.d9_run(argv[:4] + ["0"])
+        r.err = ""
+        same(r)
+
+
+@parametrise([None, "4"])
+def little_private_memory_is_taken(box, mib):
+    code = "import re; print(*[re.search('Vm%s:\\\\s+(\\\\d+)' % n, open('/proc/self/status').read())[1] for n in ('Size', 'Data')])"
+    argv = [os.path.realpath(sys.executable), "-S", "-c", code.replace("\\\\", "\\")]
+    size, data = (int(n) for n in box.run(argv, shim=False, rc=0).out.split())
+    r = box.run(argv, env={"D9_MEM_MB": mib} if mib else None, rc=0)
+    more_size, more_data = (int(w) - n for w, n in zip(r.out.split(), (size, data)))
+    print("# %d KiB of address space, %d private" % (more_size, more_data))
+    check(more_data < 1500, "%d KiB of private memory" % more_data)
+    check(not mib or more_size < 12000, "%d KiB of address space" % more_size)
 
 
 # ---- shared memory -------------------------------------------------------------------------------------

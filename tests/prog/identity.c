@@ -6,7 +6,9 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #define NOBODY 65534
@@ -31,6 +33,12 @@ int main(void)
 	struct __user_cap_data_struct caps[2];
 	MUST(!syscall(SYS_capget, &head, caps));
 	gid_t groups[] = {NOBODY};
+	/* Of which nothing is recorded; what they are for is tested by memory.c. */
+	struct rlimit limit;
+	struct rlimit64 limit64;
+	MUST(!prlimit(0, RLIMIT_AS, NULL, &limit) && !prlimit64(0, RLIMIT_AS, NULL, &limit64));
+	MUST(!setrlimit(RLIMIT_AS, &limit) && !setrlimit64(RLIMIT_AS, &limit64) && mlockall(0) == -1);
+	MUST(setrlimit(RLIMIT_AS, (struct rlimit *)8) == -1 && errno == EFAULT);
 	CALL("initgroups", initgroups("root", 0));
 	CALL("setgroups", setgroups(1, groups));
 	CALL("setegid", setegid(NOBODY));

@@ -304,6 +304,41 @@ START_TEST(a_waker_is_of_the_same_process)
 }
 END_TEST
 
+/* Frames of the runtime ABI: for 64 slots at a time, a child's own, none under a filter; afterwards all is as if there were no recorder. */
+START_TEST(memory_is_taken_by_need_and_given_back)
+{
+	open_arena(1);
+	d9_u64 held = d9_arena_held(true), all = d9_arena_held(false);
+	ck_assert_uint_eq(d9_shim.v.n_threads, 256);
+	ck_assert_uint_eq(all - held, d9_shim.v.h->bytes);
+	ck_assert(d9_frames_for(63));
+	ck_assert_uint_eq(d9_arena_held(true), held);
+	d9_shim.priv->nosys = 1;
+	ck_assert(!d9_frames_for(64));
+	d9_shim.priv->nosys = 0;
+	ck_assert(d9_frames_for(64) && d9_frames_for(127) && !d9_shim.frames[2]);
+	ck_assert_uint_eq(d9_arena_held(true), held + D9_FRAMES_BYTES);
+	d9_shim.frames[1][63].depth = 3;
+	pid_t child = fork();
+	if (!child)
+		_exit(d9_frames_for(64) && d9_shim.frames[1][63].depth == 0 ? 0 : 1);
+	int status = -1;
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	const void *gone[] = {d9_shim.v.h, d9_shim.priv, d9_shim.frames[1]};
+	char *file = strdup(d9_shim.arena_path);
+	d9_arena_close();
+	unsigned char in_memory;
+	for (size_t i = 0; i < 3; i++)
+		ck_assert_int_eq(mincore((void *)(uintptr_t)gone[i], 4096, &in_memory), -1);
+	ck_assert(!d9_enter_thread() && !d9_me && !d9_load_relaxed(d9_shim.mask) && !d9_shim.v.h);
+	unlink(file);
+	free(file);
+	d9_shim.arena_path[0] = 0;
+	remove_arena();
+}
+END_TEST
+
 /* A worker that dropped its rights can write every word of the arena, and must gain nothing by it. */
 START_TEST(what_another_member_writes_leads_nowhere)
 {
@@ -348,6 +383,7 @@ int main(void)
 	tcase_add_test(c, a_reservation_that_is_left);
 	tcase_add_test(c, a_waker_is_of_the_same_process);
 	tcase_add_test(c, what_another_member_writes_leads_nowhere);
+	tcase_add_test(c, memory_is_taken_by_need_and_given_back);
 	suite_add_tcase(suite, c);
 	return suite_run(suite);
 }
