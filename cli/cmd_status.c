@@ -27,7 +27,7 @@ struct state {
 	d9_u64 events, dropped, bytes, segments, heartbeat_age, total_budget, started_mono;
 	d9_u32 error_code;
 	char error[260];
-	char warnings[2048];
+	char warnings[2048], notes[1100];
 	bool configured, supported, active, shared;
 };
 
@@ -90,6 +90,16 @@ static void tell_rings(const struct d9_live *l, struct state *s)
 				   : "no call on it came to a hook so far: a wait there is not seen");
 }
 
+/* A text of the header's, a line each, fit for a terminal. */
+static void copy_lines(char *to, size_t size, const char *from, size_t from_size)
+{
+	snprintf(to, size, "%.*s", (int)from_size - 1, from);
+	for (char *line = to; *line; line += *line == '\n') {
+		size_t n = strcspn(line, "\n");
+		line = d9_clean(line, n) + n;
+	}
+}
+
 /* What the header of its arena says. */
 static void from_header(const struct d9_live *l, struct state *s)
 {
@@ -115,11 +125,8 @@ static void from_header(const struct d9_live *l, struct state *s)
 		snprintf(s->error, sizeof(s->error), "%.*s: %s", (int)sizeof(h->error_text) - 1, h->error_text,
 			 strerror((int)h->error_errno));
 	d9_clean(s->error, strlen(s->error));
-	snprintf(s->warnings, sizeof(s->warnings), "%.*s", (int)sizeof(h->warnings) - 1, h->warnings);
-	for (char *line = s->warnings; *line; line += *line == '\n') {
-		size_t n = strcspn(line, "\n");
-		line = d9_clean(line, n) + n;
-	}
+	copy_lines(s->warnings, sizeof(s->warnings), h->warnings, sizeof(h->warnings));
+	copy_lines(s->notes, sizeof(s->notes), h->notes, sizeof(h->notes));
 	tell_rings(l, s);
 	/* A drainer that has not been heard of for long while there is something to drain is a recorder that stands still. */
 	bool stopped = !s->supported || (s->heartbeat_age != D9_NOT_KNOWN && s->heartbeat_age > 10000000000ull);
@@ -156,6 +163,26 @@ static int read_folder(const char *folder, struct state *s)
 
 /* ---- printing --------------------------------------------------------------------------------------- */
 
+static void json_lines(struct d9_json *j, const char *key, const char *p)
+{
+	d9_json_array(j, key);
+	while (*p) {
+		size_t len = strcspn(p, "\n");
+		d9_json_strn(j, NULL, p, len);
+		p += len + (p[len] == '\n');
+	}
+	d9_json_end_array(j);
+}
+
+static void print_lines(const char *what, const char *p)
+{
+	while (*p) {
+		size_t len = strcspn(p, "\n");
+		printf("    %s: %.*s\n", what, (int)len, p);
+		p += len + (p[len] == '\n');
+	}
+}
+
 static void print_json(const char *loss, d9_u64 covers, d9_u64 disk, const struct state *s, size_t n)
 {
 	struct d9_json j;
@@ -190,13 +217,8 @@ static void print_json(const char *loss, d9_u64 covers, d9_u64 disk, const struc
 		} else {
 			d9_json_null(&j, "last_error");
 		}
-		d9_json_array(&j, "warnings");
-		for (const char *p = s[i].warnings; *p;) {
-			size_t len = strcspn(p, "\n");
-			d9_json_strn(&j, NULL, p, len);
-			p += len + (p[len] == '\n');
-		}
-		d9_json_end_array(&j);
+		json_lines(&j, "warnings", s[i].warnings);
+		json_lines(&j, "notes", s[i].notes);
 		d9_json_end_object(&j);
 	}
 	d9_json_end_array(&j);
@@ -268,11 +290,8 @@ static void print_text(const char *loss, d9_u64 covers, d9_u64 disk, const struc
 		       s[i].heartbeat_age == D9_NOT_KNOWN ? "-" : d9_format_duration(s[i].heartbeat_age, buf));
 		if (s[i].error_code)
 			printf("    error: %s\n", s[i].error);
-		for (const char *p = s[i].warnings; *p;) {
-			size_t len = strcspn(p, "\n");
-			printf("    warning: %.*s\n", (int)len, p);
-			p += len + (p[len] == '\n');
-		}
+		print_lines("warning", s[i].warnings);
+		print_lines("note", s[i].notes);
 	}
 	printf("%.1f MB on disk", (double)disk / 1e6);
 	if (covers != D9_NOT_KNOWN)

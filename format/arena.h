@@ -140,6 +140,7 @@ struct d9_arena_header {
 	char comm[16];
 	char run[40];                       /* D9_RUN: the `d9 run` that drains this family; "" = none */
 	_Alignas(256) char warnings[1536];  /* a line each */
+	char notes[1024];                   /* what the recorder found in the program, a line each */
 	_Alignas(4096) char exe_args[4096]; /* path, NUL, arguments each ended by a NUL */
 };
 #define D9_HEADER_BYTES (4 * 4096u)

@@ -4,6 +4,7 @@
  * and jump on with registers and stack as they were.
  */
 #include "hook.h"
+#include "interpose/runtime/tokio_patch.h"
 
 #include <dlfcn.h>
 
@@ -45,6 +46,7 @@ static void be_ready(void)
 __attribute__((used)) void d9_dlopen_seen(const char *file, int mode)
 {
 	be_ready();
+	d9_tokio_look_again(); /* what was opened before */
 	if (file && mode & RTLD_DEEPBIND && d9_load_relaxed(d9_shim.mask) & D9_BIT(dlopen))
 		d9_shim_unseen(file, " was opened with RTLD_DEEPBIND: its own calls go past the hooks");
 }

@@ -1,5 +1,6 @@
 /* Processes and threads: fork, exec, _exit, creation and names of threads, changes of identity. */
 #include "hook.h"
+#include "interpose/runtime/tokio_patch.h"
 
 #include <alloca.h>
 #include <linux/seccomp.h>
@@ -27,6 +28,7 @@ D9_WRAP_AT(D9_PAUSE_POINT, int, thrd_sleep, (const struct timespec *t, struct ti
 D9_EXPORT int pthread_create(pthread_t *restrict t, const pthread_attr_t *restrict a, void *(*f)(void *),
 			     void *restrict arg)
 {
+	d9_tokio_look_again(); /* the workers of a runtime that came with a plugin */
 	D9_BEGIN(pthread_create, 0, -1);
 	int r = d9_real.pthread_create(t, a, f, arg);
 	D9_END(pthread_create, D9_RETURNED(r), 0);

@@ -3,6 +3,7 @@
 #include "absent.h"
 #include "elf_lookup.h"
 #include "libc_image.h"
+#include "interpose/runtime/tokio_patch.h"
 #include "shim/lifecycle.h"
 
 #include <stdbool.h>
@@ -192,6 +193,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 	if (second)
 		return; /* every call passes through; the first copy records them */
 	d9_shim_start(infos, D9_N_HOOKS, &d9_shim_libc, argc, argv, envp);
+	d9_tokio_look();
 	int (*register_end)(void (*)(int, void *), void *) = d9_libc_symbol("on_exit");
 	if (d9_recording_possible()) /* registered before the loader's own handler, so it runs after every other */
 		(void)(register_end ? register_end : on_exit)(at_exit, NULL);

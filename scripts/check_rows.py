@@ -6,7 +6,7 @@ import sys
 
 import tables
 
-ROWS = 27
+ROWS = 28
 
 
 def missing(name):

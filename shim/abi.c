@@ -30,8 +30,8 @@ static struct d9_cell *recording(void)
 static struct d9_abi_frames *frames_of(const struct d9_cell *me)
 {
 	d9_u32 slot = D9_THREAD_SLOT(me->thread);
-	struct d9_abi_frames *s = d9_load_acquire(&d9_shim.frames[slot / D9_FRAMES_PIECE]);
-	return s ? &s[slot % D9_FRAMES_PIECE] : NULL;
+	struct d9_frames *s = d9_load_acquire(&d9_shim.frames[slot / D9_FRAMES_PIECE]);
+	return s ? &s[slot % D9_FRAMES_PIECE].abi : NULL;
 }
 
 /* A new innermost frame; NULL if they are nested deeper than is kept (their ends then find none). */
@@ -136,6 +136,9 @@ void d9_abi_task_spawn(uint64_t task, uint64_t parent, uint32_t runtime, const c
 	e->parent = parent;
 	e->module = 0;
 	e->runtime = runtime;
+	e->made = e->code = 0;
+	e->thread = D9_THREAD_NONE;
+	e->flags = 1;
 	d9_record_commit(&e->rec, len, D9_EV_task_spawn);
 }
 
@@ -146,6 +149,7 @@ static void show_poll(struct d9_cell *me)
 	for (d9_u32 i = s ? s->depth : 0; i-- > 0;)
 		if (s->of[i].kind == POLL) {
 			p->task = s->of[i].id;
+			p->module = 0;
 			p->runtime = s->of[i].runtime;
 			p->worker = s->of[i].worker;
 			p->t0 = s->of[i].t0;
@@ -204,6 +208,7 @@ void d9_abi_wake(uint64_t task, uint64_t by, uint32_t runtime)
 	e->by = by;
 	e->module = 0;
 	e->runtime = runtime;
+	e->flags = e->pad = 0;
 	d9_record_commit(&e->rec, len, D9_EV_wake);
 }
 

@@ -61,11 +61,11 @@ void *d9_map_private(d9_u64 bytes)
 
 bool d9_frames_for(d9_u32 slot)
 {
-	struct d9_abi_frames **piece = &d9_shim.frames[slot / D9_FRAMES_PIECE];
-	struct d9_abi_frames *none = NULL;
+	struct d9_frames **piece = &d9_shim.frames[slot / D9_FRAMES_PIECE];
+	struct d9_frames *none = NULL;
 	if (d9_load_acquire(piece))
 		return true;
-	struct d9_abi_frames *m = d9_shim.priv->nosys ? NULL : d9_map_private(D9_FRAMES_BYTES);
+	struct d9_frames *m = d9_shim.priv->nosys ? NULL : d9_map_private(D9_FRAMES_BYTES);
 	if (m && !d9_cas_acq_rel(piece, &none, m)) /* a handler or another thread was quicker */
 		(void)d9_sys2(SYS_munmap, (long)m, (long)D9_FRAMES_BYTES);
 	return m != NULL;

@@ -56,6 +56,7 @@ struct d9_private {   /* wiped on fork too */
 	d9_u32 writer_drained; /* its last pass wrote everything */
 	d9_i32 writer_tid;     /* the thread's, from its first act on */
 	d9_u32 future_locked;  /* mlockall(MCL_FUTURE) was called here: what is mapped is locked (limits.c) */
+	d9_u32 looking;        /* a thread looks through the images (interpose/runtime) */
 	d9_u32 locks_whole; /* no lock of libc's can be held by a thread that was left behind: nobody forked, or libc's fork() did */
 };
 
@@ -71,12 +72,28 @@ struct d9_abi_frames {
 	struct d9_abi_frame of[D9_ABI_DEPTH];
 };
 
+/* Polls of tasks that a thread has begun and not ended, of runtimes that tell nobody (interpose/runtime). */
+#define D9_TASK_DEPTH 14u
+struct d9_task_frame {
+	void *head; /* of the task; what the adapter needs to leave it again stands in the other words */
+	d9_u64 id, t0, state, scheduler[2];
+	d9_u32 slot, token, runtime, worker, module, kind;
+};
+struct d9_task_frames {
+	d9_u32 thread, depth; /* thread id + 1 of the thread they belong to */
+	struct d9_task_frame of[D9_TASK_DEPTH];
+};
+
+struct d9_frames {
+	struct d9_abi_frames abi;
+	struct d9_task_frames tasks;
+};
 /*
  * They are mapped for so many slots at a time when the first of these threads needs one; the first of all with the cells.  Few programs
- * use the ABI, and what is private and writable is what RLIMIT_DATA counts.
+ * have tasks, and what is private and writable is what RLIMIT_DATA counts.
  */
 #define D9_FRAMES_PIECE 64u
-#define D9_FRAMES_BYTES D9_PAGES(D9_FRAMES_PIECE * sizeof(struct d9_abi_frames))
+#define D9_FRAMES_BYTES D9_PAGES(D9_FRAMES_PIECE * sizeof(struct d9_frames))
 
 /* struct d9_private, the cells, the first frames. */
 static inline d9_u64 d9_private_bytes(d9_u32 n_threads)
@@ -96,6 +113,7 @@ struct d9_shim {
 	struct d9_private *priv;      /* never NULL */
 	struct d9_cell *cells;        /* by slot index */
 	d9_u32 stacks;                /* enum d9_stacks */
+	d9_u32 runtimes;              /* enum d9_runtimes, OFF if D9_RUNTIMES_EXE leaves this program out */
 	d9_u32 last_proc;             /* process entry of this image: what a forked child finds as its parent's */
 	d9_u64 main_stack_hi;         /* above every frame of the main thread */
 	bool populate;                /* MADV_POPULATE_WRITE works here */
@@ -109,8 +127,7 @@ struct d9_shim {
 	bool forked;         /* this process or one it was forked from has called fork */
 	/* this process's own words for the file and the folder: another member can write the header's */
 	char arena_path[96], dir[1024];
-	struct d9_abi_frames
-		*frames[D9_N_THREADS / D9_FRAMES_PIECE]; /* by slot index; what they point to is wiped on fork */
+	struct d9_frames *frames[D9_N_THREADS / D9_FRAMES_PIECE]; /* by slot index; what they point to is wiped on fork */
 };
 extern D9_HIDDEN struct d9_shim d9_shim __attribute__((aligned(64)));
 extern D9_HIDDEN __thread struct d9_cell *d9_me __attribute__((tls_model("initial-exec")));
@@ -143,7 +160,7 @@ D9_COLD void d9_count_drop(struct d9_cell *me);
 void *d9_map(d9_u64 bytes);
 /* The same, which a fork wipes; NULL: none to be had. */
 void *d9_map_private(d9_u64 bytes);
-/* Frames of the runtime ABI for this slot.  False: none to be had, or not to be asked for now. */
+/* Frames of tasks for this slot.  False: none to be had, or not to be asked for now. */
 D9_COLD bool d9_frames_for(d9_u32 slot);
 
 /* Makes the pages of [p, p + n) present, so that touching them cannot be SIGBUS.  False: the file system is full. */

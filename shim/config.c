@@ -236,6 +236,23 @@ static int set(struct d9_config *c, const struct opt *o, const char *value)
 	return -ENOSYS;
 }
 
+bool d9_config_names(const char *list, const char *program)
+{
+	bool only_others = true, named = false;
+	if (!strcmp(list, "all"))
+		return true;
+	for (size_t n; *list; list += n + (list[n] == ',')) {
+		n = strcspn(list, ",");
+		bool out = *list == '-';
+		bool same = strlen(program) == n - out && !memcmp(list + out, program, n - out);
+		if (same && out)
+			return false;
+		named |= same;
+		only_others &= out || !n;
+	}
+	return named || only_others;
+}
+
 int d9_config_set(struct d9_config *c, const char *name, const char *value)
 {
 	const struct opt *o = find(name, strlen(name));

@@ -6,10 +6,12 @@
 #define D9_SHIM_CONFIG_H
 #include "format/types.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum d9_enabled { D9_ENABLED_OFF, D9_ENABLED_ON, D9_ENABLED_STANDBY };
 enum d9_follow { D9_FOLLOW_ALL, D9_FOLLOW_FORK, D9_FOLLOW_EXEC, D9_FOLLOW_NONE };
+enum d9_runtimes { D9_RUNTIMES_AUTO, D9_RUNTIMES_OFF, D9_RUNTIMES_TOKIO, D9_RUNTIMES_SCAN };
 enum d9_stacks { D9_STACKS_AUTO, D9_STACKS_FP, D9_STACKS_SLICE, D9_STACKS_OFF };
 
 struct d9_config {
@@ -32,6 +34,9 @@ void d9_config_from_env(struct d9_config *c, char *const *envp);
 
 /* Sets one option by its variable's name.  0; -ENOENT no such option; -EINVAL bad value; -ENOSYS not built: warnings tells. */
 int d9_config_set(struct d9_config *c, const char *name, const char *value);
+
+/* Does a list of program names, `a,b` or `-a,-b`, name this one?  Empty: all are; names to be left out alone: all the others. */
+bool d9_config_names(const char *list, const char *program);
 
 /* The table, for help and docs. */
 struct d9_option {

@@ -60,21 +60,33 @@ static int define_info_number(struct d9_drain *d, const char *key, d9_u64 v)
 	return define_info(d, key, buf);
 }
 
-/* The configuration's warnings, one `info` each. */
-static int define_warnings(struct d9_drain *d)
+/* The lines of a text of the header's, one `info` each. */
+static int define_lines(struct d9_drain *d, const char *key, const char *p, size_t size, d9_u32 *told)
 {
 	char line[400];
-	const char *p = d->v.h->warnings, *end = p + sizeof(d->v.h->warnings);
+	const char *end = p + size;
 	int r = 0;
-	d->warnings_told = (d9_u32)strnlen(p, sizeof(d->v.h->warnings));
+	*told = (d9_u32)strnlen(p, size);
 	while (!r && p < end && *p) {
 		struct d9_text t = d9_text_in(line, sizeof(line));
 		for (; p < end && *p && *p != '\n'; p++)
 			d9_text_char(&t, *p);
 		p += p < end && *p == '\n';
-		r = define_info(d, "warning", line);
+		r = define_info(d, key, line);
 	}
 	return r;
+}
+
+static int define_warnings(struct d9_drain *d)
+{
+	const struct d9_arena_header *h = d->v.h;
+	return define_lines(d, "warning", h->warnings, sizeof(h->warnings), &d->warnings_told);
+}
+
+static int define_notes(struct d9_drain *d)
+{
+	const struct d9_arena_header *h = d->v.h;
+	return define_lines(d, "note", h->notes, sizeof(h->notes), &d->notes_told);
 }
 
 static int define_facts(struct d9_drain *d)
@@ -101,7 +113,9 @@ static int define_facts(struct d9_drain *d)
 		r = define_info_number(d, "io_min_ns", h->io_min_ns);
 	if (!r)
 		r = define_info_number(d, "stack_min_ns", h->stack_min_ns);
-	return r ? r : define_warnings(d);
+	if (!r)
+		r = define_warnings(d);
+	return r ? r : define_notes(d);
 }
 
 static int define_hooks(struct d9_drain *d)
@@ -350,6 +364,8 @@ int d9_define_changed(struct d9_drain *d)
 	int r = 0;
 	if (strnlen(d->v.h->warnings, sizeof(d->v.h->warnings)) != d->warnings_told)
 		r = define_warnings(d);
+	if (!r && strnlen(d->v.h->notes, sizeof(d->v.h->notes)) != d->notes_told)
+		r = define_notes(d);
 	for (d9_u32 i = 0; !r && i < procs && i < D9_N_PROCS; i++)
 		r = define_proc(d, i);
 	for (d9_u32 i = 0; !r && i < modules && i < D9_N_MODULES; i++)

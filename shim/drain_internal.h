@@ -32,7 +32,7 @@ struct d9_drain {
 	d9_u64 t_last; /* newest time of any record seen, raw */
 	d9_u64 t_pass; /* what came later waits for the next pass */
 	d9_u64 clock_mono, modules_mono, live_mono, evict_mono;
-	d9_u32 live_next, switches_told, warnings_told;
+	d9_u32 live_next, switches_told, warnings_told, notes_told;
 	int moved;
 	d9_u32 n_taken;
 	struct d9_taken taken[D9_DRAIN_PENDING];

@@ -302,12 +302,12 @@ void d9_shim_before_sandbox(int filter)
  * Once a line; control characters of a name stay out of it.  Whoever finds the lock taken (by another member, which may have
  * died so, or by the code that this handler interrupted) lets it be.
  */
-void d9_shim_unseen_anywhere(const char *name, const char *what)
+static void say_once(char *text, size_t size, const char *name, const char *what)
 {
 	struct d9_arena_header *h = d9_shim.v.h;
 	char line[400];
 	d9_u32 unlocked = 0;
-	if (!h || !d9_load_relaxed(d9_shim.mask))
+	if (!d9_load_relaxed(d9_shim.mask))
 		return;
 	struct d9_text l = d9_text_in(line, sizeof(line));
 	for (; *name && l.n < 200; name++)
@@ -318,8 +318,8 @@ void d9_shim_unseen_anywhere(const char *name, const char *what)
 	d9_text_char(&l, '\n');
 	if (!d9_cas_acq_rel(&h->warnings_lock, &unlocked, 1))
 		return;
-	struct d9_text t = {h->warnings, strnlen(h->warnings, sizeof(h->warnings)), sizeof(h->warnings)};
-	if (t.n + l.n < t.size && !strstr(h->warnings, line))
+	struct d9_text t = {text, strnlen(text, size), size};
+	if (t.n + l.n < t.size && !strstr(text, line))
 		d9_text_str(&t, line);
 	d9_store_release(&h->warnings_lock, 0);
 }
@@ -328,6 +328,18 @@ void d9_shim_unseen(const char *name, const char *what)
 {
 	if (own_proc())
 		d9_shim_unseen_anywhere(name, what);
+}
+
+void d9_shim_unseen_anywhere(const char *name, const char *what)
+{
+	if (d9_shim.v.h)
+		say_once(d9_shim.v.h->warnings, sizeof(d9_shim.v.h->warnings), name, what);
+}
+
+void d9_shim_note(const char *name, const char *what)
+{
+	if (d9_shim.v.h)
+		say_once(d9_shim.v.h->notes, sizeof(d9_shim.v.h->notes), name, what);
 }
 
 void d9_shim_before_no_clock(void)

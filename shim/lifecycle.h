@@ -55,6 +55,8 @@ int d9_shim_free(void);
 void d9_shim_unseen(const char *name, const char *what);
 /* ... said by a vfork child too, or by a forked one that is not recorded itself. */
 void d9_shim_unseen_anywhere(const char *name, const char *what);
+/* Something was found in the program that is recorded: the same, and nothing to be warned of. */
+void d9_shim_note(const char *name, const char *what);
 /* The calling thread has a new name. */
 void d9_shim_renamed(void);
 

@@ -84,14 +84,15 @@ def need(program):
     return path
 
 
-def cargo(folder, program):
+@functools.lru_cache
+def cargo(folder, program, profile="release"):
     """Builds a Rust program of the tests, all of them in one folder; its path."""
     tool = need("cargo")
     target = os.path.join(PROGS, "tokio-target")
-    r = subprocess.run([tool, "build", "--release", "--locked", "--quiet", "--target-dir", target], cwd=folder, capture_output=True,
+    r = subprocess.run([tool, "build", "--profile", profile, "--locked", "--quiet", "--target-dir", target], cwd=folder, capture_output=True,
                        text=True, timeout=900)
     check(r.returncode == 0, "cargo build: " + r.stderr[-2000:])
-    return os.path.join(target, "release", program)
+    return os.path.join(target, profile, program)
 
 
 def seed():

@@ -26,9 +26,13 @@ struct image {
 
 static void add(struct range *to, d9_u32 *n, d9_u64 lo, d9_u64 hi)
 {
-	for (d9_u32 i = 0; i < *n; i++)
-		if (lo >= to[i].lo && hi <= to[i].hi)
-			return; /* RELRO is part of a segment that is writable */
+	for (d9_u32 i = 0; i < *n && lo < hi; i++)
+		if (lo <= to[i].hi &&
+		    hi >= to[i].lo) { /* RELRO is part of a segment that is writable, or goes on behind it */
+			to[i].lo = lo < to[i].lo ? lo : to[i].lo;
+			to[i].hi = hi > to[i].hi ? hi : to[i].hi;
+			return;
+		}
 	if (lo < hi && *n < RANGES)
 		to[(*n)++] = (struct range){lo, hi};
 }

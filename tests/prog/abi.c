@@ -81,6 +81,10 @@ int main(int argc, char **argv)
 	raise(SIGUSR1);
 	printf("EVENT event=counter tid=%d value=1 name=in-handler\n", my_tid());
 	errno = saved;
+	void *p = NULL, *kept = &kept; /* as Tokio's tasks are allocated: seen, and not recorded here */
+	MUST(posix_memalign(&p, 128, 300) == 0 && p && !((uintptr_t)p & 127));
+	MUST(posix_memalign(&kept, 3, 8) == EINVAL && kept == &kept);
+	free(p);
 	D9_CALL(log_line, D9_LOG_ERROR, NULL);
 	printf("EVENT event=log tid=%d level=1\n", my_tid());
 	MUST(errno == 4711);

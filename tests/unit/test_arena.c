@@ -318,10 +318,10 @@ START_TEST(memory_is_taken_by_need_and_given_back)
 	d9_shim.priv->nosys = 0;
 	ck_assert(d9_frames_for(64) && d9_frames_for(127) && !d9_shim.frames[2]);
 	ck_assert_uint_eq(d9_arena_held(true), held + D9_FRAMES_BYTES);
-	d9_shim.frames[1][63].depth = 3;
+	d9_shim.frames[1][63].abi.depth = 3;
 	pid_t child = fork();
 	if (!child)
-		_exit(d9_frames_for(64) && d9_shim.frames[1][63].depth == 0 ? 0 : 1);
+		_exit(d9_frames_for(64) && d9_shim.frames[1][63].abi.depth == 0 ? 0 : 1);
 	int status = -1;
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_int_eq(status, 0);

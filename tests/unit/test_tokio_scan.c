@@ -125,6 +125,19 @@ START_TEST(tables_are_found_where_linkers_put_them)
 }
 END_TEST
 
+/* Linkers pad RELRO to whole pages, beyond what the segment has in the file: nothing is to be found twice. */
+START_TEST(relro_that_goes_on_behind_its_segment)
+{
+	struct made *m = make(PLAIN);
+	m->phdr[1].p_filesz = DATA - RELRO - 100;
+	put_tokio(m, RELRO, PLAIN);
+	ck_assert_int_eq(scanned(m), D9_TOKIO_ACCEPTED);
+	ck_assert_uint_eq(m->scan.n_tables, 3);
+	ck_assert_uint_eq(m->scan.n_wakers, 1);
+	drop(m);
+}
+END_TEST
+
 START_TEST(constants_are_looked_at_only_where_nothing_is_relocated)
 {
 	struct made *m = make(NO_RELRO);
@@ -362,6 +375,7 @@ int main(void)
 	TCase *t = tcase_create("tokio scan");
 	suite_add_tcase(suite, t);
 	tcase_add_test(t, tables_are_found_where_linkers_put_them);
+	tcase_add_test(t, relro_that_goes_on_behind_its_segment);
 	tcase_add_test(t, constants_are_looked_at_only_where_nothing_is_relocated);
 	tcase_add_test(t, a_clone_of_the_other_shape);
 	tcase_add_test(t, more_tables_than_room);

@@ -1,0 +1,443 @@
+/*
+ * What Tokio does to its tasks becomes records: polls with their outcome, wakes, ends, and the first sight of a task.
+ *
+ * A poll may free its task, and another worker may run it again before the poll has come back to us.  So the task is *held* over
+ * the poll: one reference more, and in bits of the state word that Tokio never uses a number that goes up with each hold.  What the
+ * word says afterwards is the outcome if the number is still ours; if not, somebody polled it since, and all that is known is that it
+ * was woken.  The last one to let go of the reference frees the task, as Tokio would have.
+ *
+ * The program's own threads run this, at any depth, within panics and signal handlers: no lock, no allocation, no system call but in a
+ * thread's first event and a job's first poll.
+ *
+ * word           written by       read by             ordering, and what breaks without it
+ * task.state     Tokio, any of us Tokio, any of us    CAS acq_rel: the outcome and the task's memory belong together
+ * task_frames    its thread       its thread          depth last: a handler sees no frame that is not whole
+ */
+#include "tokio_tasks.h"
+
+#define HELD_SHIFT 56 /* how many hold it; 6 bits, below the two that Tokio takes for an overflow */
+#define HELD_MAX 63u
+#define NUMBER_SHIFT 40 /* of the last who came; above 2^34 references */
+#define NUMBER_MASK (0x7fffull << NUMBER_SHIFT)
+#define FINISHED (1ull << 55) /* it was complete when its runtime came to drop it */
+#define MARKS (~0ull << NUMBER_SHIFT)
+#define NO_WORKER 0xffffffffu
+
+enum outcome { PENDING, READY, CANCELLED, WOKEN, ABORTED, NOT_KNOWN = -1 };
+
+/* ---- holding a task ------------------------------------------------------------------------------------------ */
+
+/* False: too many do, and the task is let alone.  *ret_state: as it was found. */
+static inline bool hold(struct d9_tokio_header *task, d9_u64 *ret_state, d9_u32 *ret_number)
+{
+	d9_u64 was = d9_load_relaxed(&task->state), now;
+	do {
+		if (__builtin_expect(was >> HELD_SHIFT >= HELD_MAX, 0))
+			return false;
+		now = (was & ~NUMBER_MASK) | ((was + (1ull << NUMBER_SHIFT)) & NUMBER_MASK);
+		now += D9_TOKIO_REFERENCE + (1ull << HELD_SHIFT);
+	} while (!d9_cas_acq_rel(&task->state, &was, now));
+	*ret_state = was;
+	*ret_number = (d9_u32)((now & NUMBER_MASK) >> NUMBER_SHIFT);
+	return true;
+}
+
+/* Returns the state as it was found, with our marks.  *ret_last: nobody else has the task, and the caller is to free it. */
+static inline d9_u64 let_go(struct d9_tokio_header *task, d9_u32 *ret_number, bool *ret_last)
+{
+	d9_u64 was = d9_load_relaxed(&task->state), now;
+	do {
+		now = was - D9_TOKIO_REFERENCE - (1ull << HELD_SHIFT);
+		if (!(now >> HELD_SHIFT))
+			now &= ~MARKS;
+	} while (!d9_cas_acq_rel(&task->state, &was, now));
+	*ret_number = (d9_u32)((was & NUMBER_MASK) >> NUMBER_SHIFT);
+	*ret_last = (now & ~MARKS) < D9_TOKIO_REFERENCE;
+	return was;
+}
+
+/* ---- where a thread is ----------------------------------------------------------------------------------------- */
+
+static inline struct d9_cell *entered(void)
+{
+	struct d9_cell *me = d9_me;
+	return __builtin_expect(me && me->slot, 1) ? me : d9_enter_thread();
+}
+static inline bool is_on(void) { return d9_load_relaxed(d9_shim.mask) & D9_MASK(abi); }
+static inline struct d9_cell *recording(void) { return is_on() ? entered() : NULL; }
+
+/* NULL: there is no memory for them. */
+static inline struct d9_task_frames *frames_of(const struct d9_cell *me)
+{
+	d9_u32 slot = D9_THREAD_SLOT(me->thread);
+	struct d9_frames *const *piece = &d9_shim.frames[slot / D9_FRAMES_PIECE];
+	if (__builtin_expect(!d9_load_acquire(piece), 0) && !d9_frames_for(slot))
+		return NULL;
+	struct d9_task_frames *s = &d9_load_acquire(piece)[slot % D9_FRAMES_PIECE].tasks;
+	if (__builtin_expect(s->thread != me->thread + 1, 0)) { /* the slot is new to this thread */
+		s->depth = 0;
+		s->thread = me->thread + 1;
+	}
+	return s;
+}
+
+static inline const struct d9_task_frame *top(const struct d9_task_frames *s)
+{
+	return s && s->depth && s->of[s->depth - 1].kind != D9_TOKIO_WORKER ? &s->of[s->depth - 1] : NULL;
+}
+
+const struct d9_task_frame *d9_tokio_current(const struct d9_cell *me) { return top(frames_of(me)); }
+
+/* For whoever looks at the session memory: the poll that the thread is in. */
+static inline void show(struct d9_cell *me, const struct d9_task_frames *s)
+{
+	struct d9_in_poll *p = &me->slot->poll;
+	const struct d9_task_frame *f = top(s);
+	d9_store_release(&p->active, 0);
+	if (!f)
+		return;
+	p->t0 = f->t0;
+	p->task = f->id;
+	p->module = f->module;
+	p->runtime = f->runtime;
+	p->worker = f->worker;
+	d9_store_release(&p->active, 1);
+}
+
+/* The index of the worker that this thread is for tasks of the scheduler: of the innermost worker's life that it is in. */
+static inline d9_u32 worker_of(const struct d9_task_frames *s, d9_u64 scheduler)
+{
+	for (d9_u32 i = s->depth; i-- > 0;)
+		if (s->of[i].kind == D9_TOKIO_WORKER)
+			return scheduler == s->of[i].scheduler[0] || scheduler == s->of[i].scheduler[1]
+				       ? s->of[i].worker
+				       : NO_WORKER;
+	return NO_WORKER;
+}
+
+/* ---- slots ------------------------------------------------------------------------------------------------------- */
+
+static inline d9_u64 word_at(const struct d9_tokio_header *task, d9_u32 offset)
+{
+	return *(const d9_u64 *)((const char *)task + offset);
+}
+
+/* What comes through a slot for the first time must look like a task. */
+static D9_COLD bool prove(struct d9_tokio_slot *s, const struct d9_tokio_header *task, d9_u64 id, d9_u64 state)
+{
+	struct d9_tokio_worker w;
+	if (!id || state >> HELD_SHIFT || (state & ~MARKS) < D9_TOKIO_REFERENCE) {
+		d9_store_relaxed(&s->off, 1);
+		d9_shim_unseen("a kind of tasks", " looks like Tokio's and is not: let alone");
+		return false;
+	}
+	enum d9_tokio_kind kind = task->owner                       ? D9_TOKIO_TASK
+				  : d9_tokio_is_worker(task, s, &w) ? D9_TOKIO_WORKER
+								    : D9_TOKIO_JOB;
+	d9_store_relaxed(&s->kind, kind);
+	return true;
+}
+
+static inline bool fits(struct d9_tokio_slot *s, const struct d9_tokio_header *task)
+{
+	if (__builtin_expect(task->table != s->table || s->off, 0))
+		return false;
+	return __builtin_expect(s->kind != D9_TOKIO_UNTOLD, 1) ||
+	       prove(s, task, word_at(task, s->id_offset), d9_load_relaxed(&task->state));
+}
+
+static inline d9_u32 runtime_of(const struct d9_tokio_slot *s, const struct d9_tokio_header *task)
+{
+	return ((d9_u32)s->copy + 1) << 24 | ((d9_u32)task->owner & 0xffffff);
+}
+
+/* ---- records ------------------------------------------------------------------------------------------------------- */
+
+static D9_COLD void record_spawn(struct d9_cell *me, const struct d9_tokio_header *task, const struct d9_tokio_slot *s,
+				 d9_u64 t)
+{
+	struct d9_tokio_maker m;
+	bool exact = d9_tokio_maker_of(task, s, &m);
+	const d9_u32 len = sizeof(struct d9_ev_task_spawn) + sizeof(struct d9_tail);
+	struct d9_ev_task_spawn *e = (struct d9_ev_task_spawn *)d9_record_begin(me, len, D9_EV_task_spawn);
+	if (!e)
+		return;
+	e->rec.site = 0;
+	e->rec.t = t;
+	e->task = word_at(task, s->id_offset);
+	e->parent = exact && m.module == s->copy + 1u ? m.parent : 0;
+	e->module = s->copy + 1u;
+	e->runtime = runtime_of(s, task);
+	e->made = exact ? m.t : 0;
+	e->code = (d9_u64)s->poll;
+	e->thread = exact ? m.thread : D9_THREAD_NONE;
+	e->flags = (exact ? 1u : 0) | (task->owner ? 0 : 2u);
+	*(struct d9_tail *)(e + 1) = (struct d9_tail){D9_TAIL_WORD(D9_TAIL_STRING, 0), 0};
+	d9_record_commit(&e->rec, len, D9_EV_task_spawn);
+}
+
+static void record_end(struct d9_cell *me, d9_u64 id, d9_u32 module, enum outcome outcome, d9_u64 t)
+{
+	const d9_u32 len = sizeof(struct d9_ev_task_end);
+	struct d9_ev_task_end *e = (struct d9_ev_task_end *)d9_record_begin(me, len, D9_EV_task_end);
+	if (!e)
+		return;
+	e->rec.site = 0;
+	e->rec.t = t;
+	e->task = id;
+	e->module = module;
+	e->outcome = (d9_u32)outcome;
+	d9_record_commit(&e->rec, len, D9_EV_task_end);
+}
+
+static inline void record_poll(struct d9_cell *me, const struct d9_task_frame *f, enum outcome outcome, d9_u64 t1)
+{
+	const d9_u32 len = sizeof(struct d9_ev_poll);
+	struct d9_ev_poll *e = (struct d9_ev_poll *)d9_record_begin(me, len, D9_EV_poll);
+	if (!e)
+		return;
+	e->rec.site = 0;
+	e->rec.t = t1;
+	e->dur = t1 - f->t0;
+	e->task = f->id;
+	e->module = f->module;
+	e->runtime = f->runtime;
+	e->worker = f->worker;
+	e->outcome = (d9_u32)outcome;
+	d9_record_commit(&e->rec, len, D9_EV_poll);
+}
+
+/* The task became runnable, or would have been if it were not polled just now. */
+static void record_wake(struct d9_cell *me, const struct d9_tokio_header *task, d9_u64 id, d9_u32 module,
+			d9_u32 runtime, d9_u32 flags)
+{
+	const struct d9_task_frames *s = frames_of(me);
+	const struct d9_task_frame *f = top(s);
+	const d9_u32 len = sizeof(struct d9_ev_wake);
+	struct d9_ev_wake *e = (struct d9_ev_wake *)d9_record_begin(me, len, D9_EV_wake);
+	if (!e)
+		return;
+	e->rec.site = 0;
+	e->rec.t = d9_now();
+	e->task = id;
+	e->by = f && f->module == module ? f->id : 0;
+	e->module = module;
+	e->runtime = runtime;
+	e->flags = flags | (!f && s->depth ? 2u : 0) | (d9_load_relaxed(&task->state) & D9_TOKIO_CANCELLED ? 4u : 0);
+	e->pad = 0;
+	d9_record_commit(&e->rec, len, D9_EV_wake);
+}
+
+/* ---- polls ------------------------------------------------------------------------------------------------------------ */
+
+/*
+ * What became of a poll that found the state `was` and number `own`, and after which they are `now` and `number`.
+ * A task that is cancelled before it is polled is dropped only; of one that is aborted meanwhile the word does not say whether it
+ * was faster.
+ */
+static inline enum outcome outcome_of(d9_u64 was, d9_u32 own, d9_u64 now, d9_u32 number)
+{
+	if (number != own)
+		return now & D9_TOKIO_CANCELLED ? NOT_KNOWN : WOKEN;
+	if (now & D9_TOKIO_COMPLETE)
+		return was & D9_TOKIO_CANCELLED                        ? CANCELLED
+		       : now & D9_TOKIO_CANCELLED && !(now & FINISHED) ? ABORTED
+								       : READY;
+	return now & D9_TOKIO_NOTIFIED ? WOKEN : PENDING;
+}
+
+static inline bool is_over(enum outcome o) { return o == READY || o == CANCELLED || o == ABORTED; }
+
+/* The new innermost frame, not yet counted; NULL: this poll goes by unseen. */
+static inline struct d9_task_frame *begin(struct d9_cell *me, struct d9_task_frames *frames,
+					  struct d9_tokio_header *task, const struct d9_tokio_slot *s, d9_u32 slot)
+{
+	struct d9_task_frame *f = &frames->of[frames->depth];
+	if (__builtin_expect(frames->depth >= D9_TASK_DEPTH || !hold(task, &f->state, &f->token), 0)) {
+		d9_count_drop(me);
+		return NULL;
+	}
+	f->head = task;
+	f->slot = slot;
+	f->id = word_at(task, s->id_offset);
+	f->module = s->copy + 1u;
+	f->runtime = runtime_of(s, task);
+	f->kind = s->kind;
+	f->worker = f->kind == D9_TOKIO_TASK ? worker_of(frames, word_at(task, s->scheduler_offset)) : NO_WORKER;
+	struct d9_tokio_worker w;
+	if (__builtin_expect(f->kind == D9_TOKIO_WORKER, 0) && d9_tokio_is_worker(task, s, &w)) {
+		f->worker = w.index;
+		f->scheduler[0] = w.handle[0];
+		f->scheduler[1] = w.handle[1];
+	}
+	f->t0 = d9_now();
+	return f;
+}
+
+/* A worker's life is no work, and what was over before is not polled. */
+static inline bool counts(const struct d9_task_frame *f)
+{
+	return f->kind != D9_TOKIO_WORKER && !(f->state & (D9_TOKIO_COMPLETE | D9_TOKIO_RUNNING));
+}
+
+/* The poll of frame number `depth` has come back at t1, and found the task so. */
+static inline void end(struct d9_cell *me, struct d9_task_frames *frames, d9_u32 depth, enum outcome outcome, d9_u64 t1)
+{
+	const struct d9_task_frame f = frames->of[depth];
+	frames->depth = depth;
+	show(me, frames);
+	if (!counts(&f) || !is_on())
+		return;
+	record_poll(me, &f, outcome, t1);
+	if (is_over(outcome))
+		record_end(me, f.id, f.module, outcome, t1);
+}
+
+/*
+ * Somebody's panic or a cancelled thread leaves a poll of ours: what the poll would have done at its end is done here, for there is no
+ * cleanup attribute without libgcc_s.  The unwinder comes once to each frame that it leaves, innermost first, so it is the
+ * innermost poll's.
+ */
+#define CLEANUP_PHASE 2
+#define CONTINUE_UNWIND 8
+int d9_tokio_unwound(int version, int actions, d9_u64 class, void *exception, void *context);
+__attribute__((used)) D9_HIDDEN int d9_tokio_unwound(int version, int actions, d9_u64 class, void *exception,
+						     void *context)
+{
+	(void)version, (void)class, (void)exception, (void)context;
+	struct d9_cell *me = d9_me;
+	if (!(actions & CLEANUP_PHASE) || !me || !me->slot)
+		return CONTINUE_UNWIND;
+	struct d9_task_frames *frames = frames_of(me);
+	if (!frames || !frames->depth)
+		return CONTINUE_UNWIND;
+	const struct d9_task_frame *f = &frames->of[frames->depth - 1];
+	d9_u32 number, own = f->token;
+	bool last; /* then it is left lying: to free it is to run the program's code, which may panic, inside the unwinder */
+	d9_u64 t1 = d9_now(), was = f->state, now = let_go(f->head, &number, &last);
+	end(me, frames, frames->depth - 1, outcome_of(was, own, now, number), t1);
+	return CONTINUE_UNWIND;
+}
+
+/* True: the caller is to free the task.  Not here, for that may panic too. */
+static __attribute__((noinline)) bool poll_seen(struct d9_cell *me, struct d9_tokio_header *task,
+						struct d9_tokio_slot *s, struct d9_task_frames *frames)
+{
+	__asm__ volatile(".cfi_personality 0x1b, d9_tokio_unwound");
+	d9_u32 depth = frames->depth, thread = me->thread, number;
+	bool last;
+	frames->depth = depth + 1;
+	show(me, frames);
+	if (__builtin_expect(frames->of[depth].kind != D9_TOKIO_WORKER && d9_tokio_first(s->copy, frames->of[depth].id),
+			     0))
+		record_spawn(me, task, s, frames->of[depth].t0);
+	s->poll(task);
+	d9_u64 t1 = d9_now(), now = let_go(task, &number, &last);
+	me = d9_me;
+	if (__builtin_expect(!me || !me->slot || me->thread != thread || frames->depth <= depth, 0))
+		return last; /* it forked, and this is the child: the poll is the parent's */
+	end(me, frames, depth, outcome_of(frames->of[depth].state, frames->of[depth].token, now, number), t1);
+	return last;
+}
+
+void d9_tokio_poll(struct d9_tokio_header *task, d9_u32 slot)
+{
+	struct d9_tokio_slot *s = &d9_tokio_slots[slot];
+	struct d9_cell *me = NULL;
+	/* Which worker a thread is must be known when recording is turned on in the middle of its life. */
+	if (__builtin_expect(is_on() || s->kind == D9_TOKIO_WORKER || s->kind == D9_TOKIO_UNTOLD, 1))
+		me = entered();
+	struct d9_task_frames *frames =
+		me && fits(s, task) && (is_on() || s->kind == D9_TOKIO_WORKER) ? frames_of(me) : NULL;
+	if (!frames || !begin(me, frames, task, s, slot))
+		s->poll(task);
+	else if (__builtin_expect(poll_seen(me, task, s, frames), 0))
+		s->dealloc(task);
+}
+
+/* ---- wakes --------------------------------------------------------------------------------------------------------------- */
+
+void d9_tokio_schedule(struct d9_tokio_header *task, d9_u32 slot)
+{
+	struct d9_tokio_slot *s = &d9_tokio_slots[slot];
+	struct d9_cell *me = recording();
+	if (me && fits(s, task))
+		record_wake(me, task, word_at(task, s->id_offset), s->copy + 1u, runtime_of(s, task), 0);
+	s->schedule(task);
+}
+
+/*
+ * A wake of a task that stands still comes to `schedule`; one of a task that is polled only leaves a mark for the end of
+ * the poll.  Between our look at the state and Tokio's the poll may end, and then both are recorded: of several wakes the first counts.
+ * Or it may begin, and then neither is; the outcome of the poll says that there was one.
+ */
+static inline void note_wake(const struct d9_tokio_header *task, d9_u32 copy)
+{
+	const d9_u64 marks = D9_TOKIO_RUNNING | D9_TOKIO_COMPLETE | D9_TOKIO_NOTIFIED;
+	if (__builtin_expect((d9_load_relaxed(&task->state) & marks) != D9_TOKIO_RUNNING, 1))
+		return;
+	const struct d9_tokio_copy *c = &d9_tokio_copies[copy];
+	d9_u64 table = (d9_u64)task->table;
+	struct d9_cell *me = recording();
+	if (!me || !task->owner || table < c->lo || table >= c->hi || table & 7)
+		return;
+	record_wake(me, task, word_at(task, (d9_u32)task->table->id_offset), copy + 1,
+		    (copy + 1) << 24 | ((d9_u32)task->owner & 0xffffff), 1);
+}
+
+void d9_tokio_wake(struct d9_tokio_header *task, d9_u32 copy)
+{
+	note_wake(task, copy);
+	d9_tokio_copies[copy].wake(task);
+}
+
+void d9_tokio_wake_by_ref(struct d9_tokio_header *task, d9_u32 copy)
+{
+	note_wake(task, copy);
+	d9_tokio_copies[copy].wake_by_ref(task);
+}
+
+/* ---- the end of a runtime --------------------------------------------------------------------------------------------------- */
+
+/*
+ * A runtime that ends marks its tasks as cancelled even if they are complete, which a poll that has just got so far would take for an
+ * abort: it must know better.  Its own hold sees to it that the mark goes.
+ */
+static void tell_finished(struct d9_tokio_header *task)
+{
+	d9_u64 was = d9_load_relaxed(&task->state);
+	do {
+		if (!(was >> HELD_SHIFT) || !(was & D9_TOKIO_COMPLETE) || was & D9_TOKIO_CANCELLED)
+			return;
+	} while (!d9_cas_acq_rel(&task->state, &was, was | FINISHED));
+}
+
+/* The task is dropped without a poll, unless it is being polled: then that poll is its end. */
+void d9_tokio_shutdown(struct d9_tokio_header *task, d9_u32 slot)
+{
+	struct d9_tokio_slot *s = &d9_tokio_slots[slot];
+	struct d9_cell *me = recording();
+	d9_u64 was, now;
+	d9_u32 own, number;
+	bool last;
+	if (me && fits(s, task))
+		tell_finished(task);
+	if (!me || !fits(s, task) || s->kind == D9_TOKIO_WORKER ||
+	    d9_load_relaxed(&task->state) & (D9_TOKIO_RUNNING | D9_TOKIO_COMPLETE) || !hold(task, &was, &own)) {
+		s->shutdown(task);
+		return;
+	}
+	d9_u64 id = word_at(task, s->id_offset), t = d9_now();
+	d9_u32 thread = me->thread;
+	if (d9_tokio_first(s->copy, id))
+		record_spawn(me, task, s, t);
+	s->shutdown(task);
+	t = d9_now();
+	now = let_go(task, &number, &last);
+	me = recording();
+	if (me && me->thread == thread && !(was & (D9_TOKIO_RUNNING | D9_TOKIO_COMPLETE)) && number == own &&
+	    now & D9_TOKIO_COMPLETE)
+		record_end(me, id, s->copy + 1u, CANCELLED, t);
+	if (last)
+		s->dealloc(task);
+}

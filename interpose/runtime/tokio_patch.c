@@ -1,0 +1,300 @@
+/* See tokio_patch.h. */
+#include "tokio_patch.h"
+#include "interpose/elf_lookup.h"
+#include "interpose/real.h"
+#include "shim/text.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define IMAGES 2048u
+#define BUDGET_NS 50000000u /* for a look */
+#define PAGE 4096ull
+
+struct d9_tokio_slot d9_tokio_slots[D9_TOKIO_SLOTS];
+struct d9_tokio_copy d9_tokio_copies[D9_TOKIO_COPIES];
+bool d9_tokio_there;
+
+/* ---- thunks ---------------------------------------------------------------------------------------------- */
+
+/* 16 bytes each, the number in the second argument's register: a task's functions take one. */
+#define THUNKS(n, name)                                                            \
+	__asm__(".text\n"                                                          \
+		".p2align 4\n"                                                     \
+		".hidden d9_tokio_thunks_" #name "\n"                              \
+		".globl d9_tokio_thunks_" #name "\n"                               \
+		".type d9_tokio_thunks_" #name ", @function\n"                     \
+		"d9_tokio_thunks_" #name ":\n"                                     \
+		"	.cfi_startproc\n"                                                \
+		".set d9_number, 0\n"                                              \
+		".rept " #n "\n"                                                   \
+		"	.p2align 4\n"                                                    \
+		"	endbr64\n"                                                       \
+		"	movl $d9_number, %esi\n"                                         \
+		"	jmp d9_tokio_" #name "\n"                                  \
+		".set d9_number, d9_number + 1\n"                                  \
+		".endr\n"                                                          \
+		"	.cfi_endproc\n"                                                  \
+		".size d9_tokio_thunks_" #name ", .-d9_tokio_thunks_" #name "\n"); \
+	extern D9_HIDDEN const char d9_tokio_thunks_##name[][16]
+THUNKS(4096, poll);
+THUNKS(4096, schedule);
+THUNKS(4096, shutdown);
+THUNKS(16, wake);
+THUNKS(16, wake_by_ref);
+_Static_assert(D9_TOKIO_SLOTS == 4096 && D9_TOKIO_COPIES == 16, "a thunk for each");
+
+/* ---- stores into memory that the loader made read-only ------------------------------------------------------ */
+
+/* What the loader left the page with: RELRO ends in whole pages, and what is beside it in them stays writable. */
+static int protection_of(const struct dl_phdr_info *info, d9_u64 page)
+{
+	int how = PROT_NONE;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		d9_u64 lo = info->dlpi_addr + p->p_vaddr, hi = lo + p->p_memsz;
+		if (p->p_type == PT_LOAD && page + PAGE > lo && page < hi)
+			how |= (p->p_flags & PF_R ? PROT_READ : 0) | (p->p_flags & PF_W ? PROT_WRITE : 0) |
+			       (p->p_flags & PF_X ? PROT_EXEC : 0);
+	}
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		d9_u64 lo = info->dlpi_addr + p->p_vaddr, hi = lo + p->p_memsz;
+		if (p->p_type == PT_GNU_RELRO && page >= (lo & ~(PAGE - 1)) && page < (hi & ~(PAGE - 1)))
+			how = PROT_READ;
+	}
+	return how;
+}
+
+/* The page that is open for writing. */
+struct opened {
+	const struct dl_phdr_info *info;
+	d9_u64 page; /* 0: none */
+	int how;
+};
+
+static void close_page(struct opened *o)
+{
+	if (o->page)
+		(void)d9_sys3(SYS_mprotect, (long)o->page, PAGE, o->how);
+	o->page = 0;
+}
+
+static bool open_page(struct opened *o, const void *p)
+{
+	d9_u64 page = (d9_u64)p & ~(PAGE - 1);
+	if (page == o->page)
+		return true;
+	close_page(o);
+	o->how = protection_of(o->info, page);
+	if (d9_sys3(SYS_mprotect, (long)page, PAGE, o->how | PROT_READ | PROT_WRITE))
+		return false;
+	o->page = page;
+	return true;
+}
+
+/* One word of a table, which other threads may be calling through. */
+static bool put(struct opened *o, void *at, const void *function)
+{
+	if (!open_page(o, at))
+		return false;
+	d9_store_release((const void **)at, function);
+	return true;
+}
+
+/* ---- one image --------------------------------------------------------------------------------------------- */
+
+static struct d9_tokio_table *found[D9_TOKIO_SLOTS];
+static d9_u32 n_slots, n_copies;
+
+static const char *name_of(const struct dl_phdr_info *info)
+{
+	return info->dlpi_name && info->dlpi_name[0] ? info->dlpi_name : "the program";
+}
+
+static void fill_slot(struct d9_tokio_slot *s, const struct d9_tokio_table *t, d9_u32 copy)
+{
+	*s = (struct d9_tokio_slot){.table = t,
+				    .poll = t->poll,
+				    .schedule = t->schedule,
+				    .dealloc = t->dealloc,
+				    .shutdown = t->shutdown,
+				    .scheduler_offset = (d9_u32)t->scheduler_offset,
+				    .id_offset = (d9_u32)t->id_offset,
+				    .trailer_offset = (d9_u32)t->trailer_offset,
+				    .copy = (d9_u16)copy};
+}
+
+static bool patch_table(struct opened *o, struct d9_tokio_table *t, d9_u32 i, d9_u32 copy)
+{
+	if (!open_page(o, &t->poll) || !open_page(o, &t->shutdown))
+		return false; /* before there is anything to be taken back */
+	fill_slot(&d9_tokio_slots[i], t, copy);
+	return put(o, &t->shutdown, d9_tokio_thunks_shutdown[i]) && put(o, &t->schedule, d9_tokio_thunks_schedule[i]) &&
+	       put(o, &t->poll, d9_tokio_thunks_poll[i]);
+}
+
+/* How many of the tables found have slots now. */
+static d9_u32 patch(const struct dl_phdr_info *info, const struct d9_tokio_scan *scan)
+{
+	struct opened o = {.info = info};
+	d9_u32 n = 0, copy = n_copies, with = scan->n_tables < D9_TOKIO_SLOTS ? scan->n_tables : D9_TOKIO_SLOTS;
+	struct d9_tokio_copy *c = &d9_tokio_copies[copy];
+	c->lo = ~0ull;
+	c->hi = 0;
+	for (d9_u32 i = 0; i < with; i++) {
+		d9_u64 at = (d9_u64)found[i];
+		c->lo = at < c->lo ? at : c->lo;
+		c->hi = at + sizeof(*found[i]) > c->hi ? at + sizeof(*found[i]) : c->hi;
+	}
+	c->wake = scan->wakers->wake;
+	c->wake_by_ref = scan->wakers->wake_by_ref;
+	n_copies++;
+	d9_store_relaxed(&d9_tokio_there, true);
+	while (n < with && n_slots < D9_TOKIO_SLOTS && patch_table(&o, found[n], n_slots, copy))
+		n++, n_slots++;
+	if (n && put(&o, &scan->wakers->wake, d9_tokio_thunks_wake[copy]))
+		(void)put(&o, &scan->wakers->wake_by_ref, d9_tokio_thunks_wake_by_ref[copy]);
+	close_page(&o);
+	return n;
+}
+
+static void say_patched(const struct dl_phdr_info *info, const struct d9_tokio_scan *scan, d9_u32 n)
+{
+	char text[128];
+	struct d9_text t = d9_text_in(text, sizeof(text));
+	d9_text_str(&t, ": Tokio, ");
+	d9_text_u64(&t, n);
+	d9_text_str(&t, " kinds of tasks, recorded as module ");
+	d9_text_u64(&t, n_copies);
+	d9_shim_note(name_of(info), text);
+	if (n >= scan->n_tables)
+		return;
+	t = d9_text_in(text, sizeof(text));
+	d9_text_str(&t, ": Tokio, but of ");
+	d9_text_u64(&t, scan->n_tables);
+	d9_text_str(&t, " kinds of tasks only ");
+	d9_text_u64(&t, n);
+	d9_text_str(&t, " could be patched; the others are not seen");
+	d9_shim_unseen(name_of(info), text);
+}
+
+static const char *const refused[] = {
+	[D9_TOKIO_OLD] = ": Tokio of before 1.23, whose tasks cannot be seen",
+	[D9_TOKIO_NO_WAKERS] = ": tasks as Tokio has them, but no wakers of theirs: left alone",
+	[D9_TOKIO_MANY_WAKERS] = ": tasks as Tokio has them, of several copies that cannot be told apart: left alone",
+	[D9_TOKIO_MANY_SCHEDULES] = ": tasks as Tokio has them, but of more schedulers than it has: left alone",
+};
+
+static void consider(const struct dl_phdr_info *info, d9_u64 until_mono)
+{
+	struct d9_tokio_scan scan = {.tables = found, .room = D9_TOKIO_SLOTS, .until_mono = until_mono};
+	d9_tokio_scan(info, &scan);
+	if (scan.cut_short)
+		d9_shim_unseen(name_of(info), ": not looked through for Tokio to its end, for it is large");
+	if (scan.verdict == D9_TOKIO_NONE)
+		return;
+	if (scan.verdict != D9_TOKIO_ACCEPTED)
+		d9_shim_unseen(name_of(info), refused[scan.verdict]);
+	else if (d9_shim.runtimes == D9_RUNTIMES_SCAN)
+		d9_shim_unseen(name_of(info), ": Tokio whose tasks could be recorded, but D9_RUNTIMES=scan");
+	else if (n_copies == D9_TOKIO_COPIES || n_slots == D9_TOKIO_SLOTS)
+		d9_shim_unseen(name_of(info),
+			       ": Tokio, but there are more copies and kinds of tasks than are recorded");
+	else
+		say_patched(info, &scan, patch(info, &scan));
+}
+
+/* ---- all images ---------------------------------------------------------------------------------------------- */
+
+/* Images that were looked at, in the loader's order, and the copy of Tokio in each (+ 1). */
+struct known {
+	ElfW(Addr) base;
+	const ElfW(Phdr) * headers;
+	d9_u32 round, copy;
+};
+static struct known known[IMAGES];
+static d9_u32 n_known, round_now;
+static unsigned long long opened_before, closed_before;
+
+struct look {
+	d9_u32 at; /* where in `known` the next image is expected */
+	d9_u64 until_mono;
+	unsigned long long opened, closed;
+	bool begun;
+};
+
+static struct known *find(const struct dl_phdr_info *info, d9_u32 expected)
+{
+	for (d9_u32 k = 0; k < n_known; k++) {
+		struct known *i = &known[(expected + k) % n_known];
+		if (i->base == info->dlpi_addr && i->headers == info->dlpi_phdr)
+			return i;
+	}
+	return NULL;
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+	struct look *l = ctx;
+	if (!l->begun && size > offsetof(struct dl_phdr_info, dlpi_subs)) {
+		l->opened = info->dlpi_adds;
+		l->closed = info->dlpi_subs;
+		if (l->opened == opened_before && l->closed == closed_before)
+			return 1;
+	}
+	if (!l->begun) {
+		l->begun = true;
+		l->until_mono = d9_mono_ns() + BUDGET_NS;
+		round_now++;
+	}
+	struct known *i = find(info, l->at);
+	if (!i && n_known < IMAGES) {
+		i = &known[n_known++];
+		*i = (struct known){.base = info->dlpi_addr, .headers = info->dlpi_phdr};
+		d9_u32 before = n_copies;
+		if (!d9_image_holds(info, (ElfW(Addr))known))
+			consider(info, l->until_mono);
+		i->copy = n_copies > before ? n_copies : 0;
+	}
+	if (i) {
+		i->round = round_now;
+		l->at = (d9_u32)(i - known) + 1;
+	}
+	return 0;
+}
+
+/* What was closed is forgotten: another image may come to lie there. */
+static void forget(void)
+{
+	d9_u32 kept = 0;
+	for (d9_u32 k = 0; k < n_known; k++)
+		if (known[k].round == round_now)
+			known[kept++] = known[k];
+		else if (known[k].copy)
+			d9_tokio_copies[known[k].copy - 1].lo = d9_tokio_copies[known[k].copy - 1].hi = 0;
+	n_known = kept;
+}
+
+void d9_tokio_look(void)
+{
+	struct look l = {.begun = false};
+	d9_u32 nobody = 0;
+	if (!d9_recording_possible() || d9_shim.runtimes == D9_RUNTIMES_OFF ||
+	    !d9_cas_acq_rel(&d9_shim.priv->looking, &nobody, 1))
+		return;
+	(void)d9_real_images(visit, &l);
+	if (l.begun) {
+		opened_before = l.opened;
+		closed_before = l.closed;
+		forget();
+	}
+	d9_store_release(&d9_shim.priv->looking, 0);
+}
+
+void d9_tokio_look_again(void)
+{
+	/* Of a fork that was not libc's, or under a filter, the loader's lock or mprotect may be out of reach. */
+	if (d9_shim_free() && d9_load_relaxed(&d9_shim.priv->locks_whole))
+		d9_tokio_look();
+}

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""Tokio programs that know nothing of the recorder: polls, outcomes, ends and wakes in the recording are what they count themselves."""
+import collections
+import json
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import harness  # noqa: E402
+from harness import check, equal  # noqa: E402
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PENDING, READY, CANCELLED, WOKEN, ABORTED, UNKNOWN = 0, 1, 2, 3, 4, 0xFFFFFFFF
+BUILDS = {  # name: folder, profile
+    "1.23": ("v1.23", "release"),
+    "1.38": ("v1.38", "release"),
+    "1.54": ("v1.54", "release"),
+    "1.54 stripped": ("v1.54", "stripped"),
+}
+SUBTESTS = ("yields", "self_wake", "channels", "timers", "net", "blocking", "local_set", "abort", "abort_running", "panics",
+            "evil_wakers", "many_runtimes", "shutdown", "no_tasks", "delay", "storm")
+EXACT = (1, 38)  # from 1.29 on a task's memory says when it was made
+
+
+def version(build):
+    return tuple(int(n) for n in build.split()[0].split("."))
+
+
+def program(build):
+    folder, profile = BUILDS[build]
+    return harness.cargo(os.path.join(HERE, folder), "tokio_truth_" + folder[1:].replace(".", "_"), profile)
+
+
+def truth_of(r):
+    lines = r.lines("TRUTH")
+    equal(len(lines), 1, "lines of TRUTH")
+    return {k: int(v) for k, v in lines[0].items()}
+
+
+def is_job(e):
+    return e["runtime"] & 0xFFFFFF == 0
+
+
+class Recording:
+    def __init__(self, events):
+        check(not [e for e in events if e["event"] == "gap"], "events were lost")
+        by = collections.defaultdict(list)
+        for e in events:
+            by[e["event"]].append(e)
+        self.polls = [e for e in by["poll"] if not is_job(e)]
+        self.jobs = [e for e in by["poll"] if is_job(e)]
+        self.spawns, self.ends, self.wakes = by["task_spawn"], by["task_end"], by["wake"]
+        self.made = {e["task"]: e for e in self.spawns}
+
+    def outcomes(self):
+        return collections.Counter(e["outcome"] for e in self.polls)
+
+
+def record(box, build, subtest, env=None):
+    r = box.run([program(build), subtest], rc=0, env=env)
+    return r, truth_of(r), Recording(box.events())
+
+
+def counts(truth, rec, aborted):
+    """Polls that were run, by outcome.  A task that is dropped without being run is none of them."""
+    there = rec.outcomes()
+    run = sum(n for outcome, n in there.items() if outcome != CANCELLED)
+    equal(run, truth["polls"], "polls %s" % dict(there))
+    equal(there[PENDING] + there[WOKEN], truth["polls"] - truth["ready"] - truth["panics"] - there[ABORTED], "polls that came back pending")
+    equal(there[READY], truth["ready"] + truth["panics"], "polls that ended their task")
+    equal(there[ABORTED], aborted, "polls during which the task was aborted")
+    equal(there[UNKNOWN], 0, "polls of which nothing is known")
+
+
+def lives(truth, rec):
+    jobs = [e for e in rec.spawns if e["flags"] & 2]
+    equal(len(rec.spawns) - len(jobs), truth["tasks"], "tasks")
+    equal(len(rec.made), len(rec.spawns), "numbers of tasks")
+    equal((len(jobs), len(rec.jobs)), (truth["jobs"], truth["jobs"]), "blocking jobs")
+    equal({e["outcome"] for e in rec.jobs} - {READY}, set(), "outcomes of jobs")
+    equal(sorted(e["task"] for e in rec.ends), sorted(rec.made), "tasks that ended")
+    ends = collections.Counter(e["outcome"] for e in rec.ends)
+    equal(ends[READY], truth["ready"] + truth["panics"] + truth["jobs"], "tasks that got ready %s" % dict(ends))
+    equal({e["task"] for e in rec.polls + rec.wakes} - set(rec.made), set(), "tasks that came out of nothing")
+
+
+CLOCKS_NS = 5_000  # a wake's time may be read while the lock that decides it is still on its way to this CPU
+
+
+def woken(rec, inlined_may_be):
+    """Each poll but a task's first was asked for by a wake since the one before began.  One of a task that is polled may be inlined, or come just
+    as the poll begins; then the poll says so."""
+    polls, wakes = collections.defaultdict(list), collections.defaultdict(list)
+    for e in rec.polls:
+        polls[e["task"]].append(e)
+    for e in rec.wakes:
+        wakes[e["task"]].append(e["t_ns"])
+    unasked = []
+    for task, of_task in polls.items():
+        of_task.sort(key=lambda e: e["t_ns"])
+        for before, e in zip(of_task, of_task[1:]):
+            if not any(before["t_ns"] - CLOCKS_NS <= t <= e["t_ns"] + CLOCKS_NS for t in wakes[task]):
+                unasked.append(e)
+                check(before["outcome"] == WOKEN, "polled unasked: %s after %s" % (e, before))
+    check(inlined_may_be or not unasked, "%d wakes are missing: %s" % (len(unasked), unasked[:3]))
+
+
+def order(rec):
+    """No poll begins before its task was made, or while another is in it; only who was woken may run elsewhere before its worker, which lost
+    its CPU, has come back from the poll."""
+    of_task = collections.defaultdict(list)
+    for e in rec.polls:
+        of_task[e["task"]].append(e)
+        made = rec.made[e["task"]]
+        check((made["made_ns"] or 0) <= e["t_ns"] + harness.SLACK_NS, "polled before it was made: %s %s" % (made, e))
+    for polls in of_task.values():
+        polls.sort(key=lambda e: e["t_ns"])
+        for a, b in zip(polls, polls[1:]):
+            check(a["t_ns"] + a["dur_ns"] <= b["t_ns"] + CLOCKS_NS or a["outcome"] in (WOKEN, UNKNOWN), "polls overlap: %s %s" % (a, b))
+
+
+ABORTED_IN = {"abort_running": 5}
+
+
+@harness.parametrise([b + " " + s for b in BUILDS for s in SUBTESTS])
+def counts_are_the_programs_own(box, name):
+    build, subtest = name.rsplit(" ", 1)
+    r, truth, rec = record(box, build, subtest)
+    counts(truth, rec, ABORTED_IN.get(subtest, 0))
+    lives(truth, rec)
+    woken(rec, "stripped" in build or subtest == "storm")
+    order(rec)
+    alone = box.run([program(build), subtest], rc=0, shim=False)
+    equal(r.lines("EVIL"), alone.lines("EVIL"), "panics that came out")
+    for key in ("ready", "panics", "tasks", "jobs", "dropped"):
+        equal(truth[key], truth_of(alone)[key], key + " without a recorder")
+
+
+@harness.parametrise([b for b in BUILDS if version(b) >= EXACT])
+def tasks_know_who_made_them(box, build):
+    for subtest in ("storm", "blocking", "net"):
+        _, truth, rec = record(box, build, subtest)
+        equal([e for e in rec.spawns if not e["flags"] & 1], [], "tasks whose making was not seen, in " + subtest)
+        nested = [e for e in rec.spawns if e["parent"] and not e["flags"] & 2]
+        check(len(nested) >= truth["nested"], "%d made by a task, not %d" % (len(nested), truth["nested"]))
+        for e in rec.spawns:
+            check(e["made_ns"] and e["made_ns"] <= e["t_ns"] and e["thread"] is not None, "made: %s" % e)
+
+
+@harness.parametrise(["1.23"])
+def tasks_of_older_versions_are_bounded_by_their_first_poll(box, build):
+    _, truth, rec = record(box, build, "yields")
+    equal([e for e in rec.spawns if e["flags"] & 1 or e["made_ns"]], [], "tasks whose making was seen")
+    first = {}
+    for e in sorted(rec.polls, key=lambda p: p["t_ns"]):
+        first.setdefault(e["task"], e["t_ns"])
+    equal({e["task"]: e["t_ns"] for e in rec.spawns}, first, "first polls")
+
+
+@harness.parametrise(BUILDS)
+def workers_have_their_index(box, build):
+    _, _, rec = record(box, build, "workers")
+    found = collections.defaultdict(list)
+    for e in rec.polls:
+        found[e["runtime"]].append(e["worker"])
+    equal([sorted(found[r]) for r in sorted(found)], [[0], [0, 1], [0, 1, 2]], "workers of each runtime")
+    _, _, rec = record(box, build, "many_runtimes")
+    thread = {}
+    for e in rec.polls:
+        check(e["worker"] is not None and 0 <= e["worker"] < 3, "worker: %s" % e)
+        equal(thread.setdefault((e["runtime"], e["tid"]), e["worker"]), e["worker"], "a thread's worker")
+    equal(len({e["runtime"] for e in rec.polls}), 12, "runtimes")
+
+
+@harness.parametrise(BUILDS)
+def who_woke_and_how_long_it_took(box, build):
+    _, _, rec = record(box, build, "delay")
+    equal(len(rec.made), 2, "tasks")
+    waiter, waker = sorted(rec.made)
+    wake = [e for e in rec.wakes if e["task"] == waiter]
+    equal([(e["by"], e["flags"]) for e in wake], [(waker, 0)], "the waiter's wake")
+    after = [e for e in rec.polls if e["task"] == waiter and e["t_ns"] > wake[0]["t_ns"]]
+    equal(len(after), 1, "polls after it")
+    check(40e6 <= after[0]["t_ns"] - wake[0]["t_ns"] < 10e9, "from wake to poll: %d" % (after[0]["t_ns"] - wake[0]["t_ns"]))
+
+
+@harness.parametrise(["1.54"])
+def recording_can_be_turned_on_and_off(box, build):
+    p = box.start([program(build), "turned"], env={"D9_ENABLED": "standby"}, stdin=-1)
+    said = lambda: p.stdout.readline().split()  # noqa: E731
+    equal(said(), ["READY"], "the program")
+    for how in ("on", "off"):
+        p.stdin.write("go\n")
+        p.stdin.flush()
+        equal(said(), ["ROUND"], "the program")
+        box.d9("ctl", str(p.pid), how)
+    p.stdin.write("go\n")
+    p.stdin.flush()
+    equal(said(), ["ROUND"], "the program")
+    r = box.finish_with_input(p, "")
+    equal(r.rc, 0, "exit")
+    rec = Recording(box.events())
+    equal(len(rec.polls), 30 * 11, "polls of the round that was recorded")
+    equal({e["worker"] for e in rec.polls} - {0, 1}, set(), "workers, whose threads had begun before")
+
+
+def notes(box, key):
+    return [e["text"].split("=", 1)[1] for e in box.meta() if e["event"] == "info" and e["text"].startswith(key + "=")]
+
+
+@harness.parametrise(BUILDS)
+def what_was_found_is_said_once(box, build):
+    record(box, build, "yields")
+    said = notes(box, "note")
+    equal(len(said), 1, "notes %s" % said)
+    check(re.fullmatch(r"the program: Tokio, \d+ kinds of tasks, recorded as module 1", said[0]), said[0])
+    equal(notes(box, "warning"), [], "warnings")
+
+
+OFF = {"off": {"D9_RUNTIMES": "off"}, "not this program": {"D9_RUNTIMES_EXE": "other,another"},
+       "all but this program": {"D9_RUNTIMES_EXE": "-tokio_truth_1_54"}, "scan": {"D9_RUNTIMES": "scan"},
+       "family off": {"D9_HOOKS": "-abi"}}
+
+
+@harness.parametrise(OFF)
+def it_can_be_left_alone(box, how):
+    _, truth, rec = record(box, "1.54", "yields", env=OFF[how])
+    check(truth["polls"], "the program did nothing")
+    equal((rec.polls, rec.spawns, rec.wakes), ([], [], []), "tasks")
+    said = notes(box, "warning")
+    equal(["could be recorded, but D9_RUNTIMES=scan" in s for s in said], [True] if how == "scan" else [], "said: %s" % said)
+
+
+@harness.parametrise(["other,tokio_truth_1_54", "-other,-another", "all"])
+def it_can_be_chosen_by_name(box, names):
+    _, truth, rec = record(box, "1.54", "self_wake", env={"D9_RUNTIMES_EXE": names})
+    equal(len(rec.polls), truth["polls"], "polls")
+
+
+@harness.test
+def status_shows_what_was_found(box):
+    p = box.start([program("1.54"), "turned"], stdin=-1)
+    equal(p.stdout.readline().split(), ["READY"], "the program")
+    processes = json.loads(box.d9("status", "--json", box.dir).out)["processes"]
+    check("recorded as module 1" in processes[0]["notes"][0], "notes: %s" % processes)
+    check("note: the program: Tokio" in box.d9("status", box.dir).out, "not told to people")
+    box.finish_with_input(p, "")
+
+
+harness.main()
