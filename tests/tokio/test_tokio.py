@@ -218,6 +218,21 @@ def what_was_found_is_said_once(box, build):
     equal(notes(box, "warning"), [], "warnings")
 
 
+@harness.test
+def whatever_comes_out_of_a_poll(box):
+    """Exceptions, the end of a thread, longjmp, fork, polls deeper than are kept: of a program that only looks like Tokio."""
+    r = box.run([os.path.join(harness.PROGS, "tokio_fake")], rc=0)
+    equal(r.out.splitlines()[-1:], ["DONE"], "the program")
+    events = box.events()
+    for kind, event, fields in (("POLL", "poll", ("task", "outcome")), ("WAKE", "wake", ("task",)), ("END", "task_end", ("task", "outcome"))):
+        want = [tuple(int(line[f]) for f in fields) for line in r.lines(kind)]
+        want += [(int(line["task"]), READY) for line in r.lines("POLL") if kind == "END" and line["outcome"] == str(READY)]
+        got = [tuple(e[f] for f in fields) for e in events if e["event"] == event]
+        equal(sorted(got), sorted(want), event)
+    equal(sum(e["events"] for e in events if e["event"] == "gap"), 6, "polls that were too deep")
+    box.run([os.path.join(harness.PROGS, "tokio_fake")], rc=0, shim=False)
+
+
 OFF = {"off": {"D9_RUNTIMES": "off"}, "not this program": {"D9_RUNTIMES_EXE": "other,another"},
        "all but this program": {"D9_RUNTIMES_EXE": "-tokio_truth_1_54"}, "scan": {"D9_RUNTIMES": "scan"},
        "family off": {"D9_HOOKS": "-abi"}}
