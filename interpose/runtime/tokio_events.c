@@ -283,14 +283,14 @@ static inline bool counts(const struct d9_task_frame *f)
 /* The poll of frame number `depth` has come back at t1, and found the task so. */
 static inline void end(struct d9_cell *me, struct d9_task_frames *frames, d9_u32 depth, enum outcome outcome, d9_u64 t1)
 {
-	const struct d9_task_frame f = frames->of[depth];
+	const struct d9_task_frame *f = &frames->of[depth];
+	if (counts(f) && is_on()) {
+		record_poll(me, f, outcome, t1);
+		if (__builtin_expect(is_over(outcome), 0))
+			record_end(me, f->id, f->module, outcome, t1);
+	}
 	frames->depth = depth;
 	show(me, frames);
-	if (!counts(&f) || !is_on())
-		return;
-	record_poll(me, &f, outcome, t1);
-	if (is_over(outcome))
-		record_end(me, f.id, f.module, outcome, t1);
 }
 
 /*
