@@ -223,7 +223,7 @@ static void record_wake(struct d9_cell *me, const struct d9_tokio_header *task, 
 	e->by = f && f->module == module ? f->id : 0;
 	e->module = module;
 	e->runtime = runtime;
-	e->flags = flags | (!f && s->depth ? 2u : 0) | (d9_load_relaxed(&task->state) & D9_TOKIO_CANCELLED ? 4u : 0);
+	e->flags = flags | (!f && s && s->depth ? 2u : 0) | (d9_load_relaxed(&task->state) & D9_TOKIO_CANCELLED ? 4u : 0);
 	e->pad = 0;
 	d9_record_commit(&e->rec, len, D9_EV_wake);
 }
