@@ -40,12 +40,10 @@ static d9_u64 ticks_to_ns(const struct dump *d, const struct d9_timeline_item *i
 /* The thread with this id in the family of `th`, as its tid. */
 static struct field_value thread_value(const struct dump *d, const struct d9_trace_thread *th, d9_u64 id)
 {
-	for (size_t i = 0; i < d->t->threads.n; i++) {
-		const struct d9_trace_thread *o = &d->t->threads.v[i];
-		if (o->family == th->family && o->id == id && id != D9_THREAD_NONE)
-			return (struct field_value){.form = V_I64, .v = (d9_u64)(d9_i64)o->tid};
-	}
-	return (struct field_value){.form = V_NULL};
+	d9_u32 i = d9_trace_thread_index(d->t, th->family, (d9_u32)id);
+	if (i == D9_NO_INDEX)
+		return (struct field_value){.form = V_NULL};
+	return (struct field_value){.form = V_I64, .v = (d9_u64)(d9_i64)d->t->threads.v[i].tid};
 }
 
 static struct field_value value_of(const struct dump *d, const struct d9_timeline_item *it,

@@ -1,5 +1,6 @@
-/* d9 tasks: a line for each task that a program told of.  d9 task: the life of one. */
+/* d9 tasks: a line for each task that a program told of or that was seen of its runtime.  d9 task: the life of one. */
 #include "clean.h"
+#include "format/arena.h"
 #include "show.h"
 #include "tasks.h"
 
@@ -41,12 +42,12 @@ static void task_json(struct d9_json *j, const char *key, const struct d9_model 
 	else
 		d9_json_null(j, "name");
 	d9_json_known(j, "runtime", k->runtime == D9_NO_INDEX ? D9_NOT_KNOWN : k->runtime);
-	d9_json_str(j, "kind", "async");
+	d9_json_str(j, "kind", k->job ? "blocking" : "async");
 	d9_json_u64(j, "spawned_ns", k->spawned);
 	d9_json_str(j, "spawn", k->exact ? "exact" : "bounded");
 	id_json(j, "parent", k->parent);
 	d9_json_known(j, "ended_ns", k->ended);
-	d9_json_str(j, "outcome", d9_task_outcome_name(k->outcome));
+	d9_json_str(j, "outcome", k->outcome == D9_TASK_OVER ? NULL : d9_task_outcome_name(k->outcome));
 	d9_json_u64(j, "polls", k->polls);
 	d9_json_u64(j, "poll_total_ns", k->poll_total);
 	d9_json_u64(j, "poll_max_ns", k->poll_max);
@@ -129,11 +130,36 @@ static bool wanted(const struct d9_task *k, enum order order, const regex_t *nam
 	return yes;
 }
 
+/* "PATH: Tokio, 3 kinds of tasks, recorded as module 1": what runtimes were found in the programs. */
+static void modules_json(struct d9_json *j, const struct d9_trace *t)
+{
+	static const char note[] = "note=", warning[] = "warning=";
+	d9_json_array(j, "modules");
+	for (size_t i = 0; i < t->infos.n; i++) {
+		const char *line = t->infos.v[i], *number = strstr(line, D9_NOTE_MODULE),
+			   *end = strstr(line, D9_NOTE_TOKIO), *why = strstr(line, D9_NOTE_REFUSED);
+		bool patched = !strncmp(line, note, sizeof(note) - 1) && end && number;
+		if (!patched && (strncmp(line, warning, sizeof(warning) - 1) != 0 || !why))
+			continue;
+		line += patched ? sizeof(note) - 1 : sizeof(warning) - 1;
+		d9_json_object(j, NULL);
+		d9_json_known(j, "index", patched ? strtoull(number + strlen(D9_NOTE_MODULE), NULL, 10) : D9_NOT_KNOWN);
+		d9_json_strn(j, "path", line, (size_t)((patched ? end : why) - line));
+		d9_json_null(j, "tokio"); /* its version is not in the recording */
+		d9_json_str(j, "state", patched ? "patched" : "refused");
+		d9_json_str(j, "why", patched ? NULL : why + strlen(D9_NOTE_REFUSED));
+		d9_json_end_object(j);
+	}
+	d9_json_end_array(j);
+}
+
 static void tell_why_none(const struct d9_tasks *t)
 {
 	fprintf(stderr,
 		t->of.n ? "d9: none of the %zu tasks of this recording is of that kind\n"
-			: "d9: no task here: no program of this recording told of its tasks (shim/d9.h)\n",
+			: "d9: no task here: no program of this recording has a Tokio whose tasks are seen (`d9 "
+			  "status` says why), or told "
+			  "of its tasks (shim/d9.h)\n",
 		t->of.n);
 }
 
@@ -150,8 +176,7 @@ static int write_tasks(const struct d9_model *m, const struct d9_tasks *t, enum 
 	if (json) {
 		struct d9_json j;
 		d9_json_document(&j, stdout, "tasks");
-		d9_json_array(&j, "modules"); /* of runtimes that were patched: this version patches none */
-		d9_json_end_array(&j);
+		modules_json(&j, m->t);
 		d9_json_array(&j, "tasks");
 		for (size_t i = 0; i < n; i++)
 			task_json(&j, NULL, m, v[i]);
@@ -211,10 +236,18 @@ int d9_cmd_tasks(const struct d9_cmd *self, int argc, char **argv)
 
 static const char *const moment_names[] = {"spawn", "wake", "poll", "end"};
 
-static d9_u64 woken_by(const struct d9_model *m, const struct d9_moment *x)
+/* NULL: no wake. */
+static const struct d9_ev_wake *wake_of(const struct d9_model *m, const struct d9_moment *x)
 {
-	const struct d9_trace_event *e = &m->t->threads.v[x->thread].events.v[x->index];
-	return x->what == D9_TASK_WAKE ? ((const struct d9_ev_wake *)e->rec)->by : 0;
+	return x->what == D9_TASK_WAKE ? (const void *)m->t->threads.v[x->thread].events.v[x->index].rec : NULL;
+}
+
+/* NULL: a program that tells of its tasks says no more than that no task did it. */
+static const char *wake_source(const struct d9_ev_wake *e)
+{
+	if (e->by)
+		return "task";
+	return e->flags & D9_WAKE_DRIVER ? "driver" : e->module ? "thread" : NULL;
 }
 
 static void moment_json(struct d9_json *j, const struct d9_model *m, const struct d9_moment *x)
@@ -223,23 +256,26 @@ static void moment_json(struct d9_json *j, const struct d9_model *m, const struc
 	d9_json_object(j, NULL);
 	d9_json_u64(j, "t_ns", x->t);
 	d9_json_str(j, "event", moment_names[x->what]);
-	d9_json_i64(j, "tid", d9_show_tid(m, x->thread));
+	const struct d9_ev_wake *wake = wake_of(m, x);
+	d9_json_i64(j, "tid", d9_show_tid(m, x->by_thread));
 	d9_json_known(j, "dur_ns", poll ? x->t1 - x->t : D9_NOT_KNOWN);
 	d9_json_known(j, "worker", poll && poll->worker != D9_NO_INDEX ? poll->worker : D9_NOT_KNOWN);
 	d9_json_known(j, "outcome", poll && poll->outcome != D9_NO_INDEX ? poll->outcome : D9_NOT_KNOWN);
 	d9_json_known(j, "queue_ns", x->since ? x->t - x->since : D9_NOT_KNOWN);
-	id_json(j, "by", woken_by(m, x));
+	id_json(j, "by", wake ? wake->by : 0);
+	d9_json_str(j, "source", wake ? wake_source(wake) : NULL);
 	d9_json_end_object(j);
 }
 
 static void poll_text(const struct d9_model *m, const struct d9_moment *x)
 {
-	static const char *const outcomes[] = {"pending", "ready", "cancelled", "pending, woken meanwhile"};
+	static const char *const outcomes[] = {"pending", "ready", "cancelled", "pending, woken meanwhile",
+					       "over, and aborted meanwhile"};
 	const struct d9_trace_thread *th = &m->t->threads.v[x->thread];
 	const struct d9_rt_span *s = &th->rt.v[x->index];
 	char dur[32], wait[32], in[32];
 	printf("polled for %s", d9_format_duration(x->t1 - x->t, dur));
-	if (s->outcome < 4)
+	if (s->outcome < sizeof(outcomes) / sizeof(outcomes[0]))
 		printf(": %s", outcomes[s->outcome]);
 	if (x->since)
 		printf("; waited %s for it", d9_format_duration(x->t - x->since, wait));
@@ -250,20 +286,37 @@ static void poll_text(const struct d9_model *m, const struct d9_moment *x)
 		       m->t->hooks.v[th->spans.v[span].hook].name);
 }
 
+static void wake_text(const struct d9_ev_wake *e)
+{
+	const char *source = wake_source(e);
+	printf("woken%s", e->flags & D9_WAKE_CANCEL ? ", to be cancelled," : "");
+	if (e->by)
+		printf(" by task %llu", (unsigned long long)e->by);
+	else if (!source)
+		printf(" by no task");
+	else
+		printf(" by %s",
+		       strcmp(source, "driver") ? "no task of the runtime" : "the runtime's driver or timers");
+}
+
 static void moment_text(const struct d9_model *m, const struct d9_task *k, const struct d9_moment *x)
 {
 	char at[48], who[96];
 	printf("  %14s  ", seconds(m, x->t, at, sizeof(at)));
-	d9_u64 by = x->what == D9_TASK_SPAWN ? k->parent : woken_by(m, x);
 	if (x->what == D9_TASK_POLL)
 		poll_text(m, x);
+	else if (x->what == D9_TASK_WAKE)
+		wake_text(wake_of(m, x));
 	else if (x->what == D9_TASK_END)
-		printf("over: %s", d9_task_outcome_name(k->outcome));
-	else if (by)
-		printf("%s by task %llu", x->what == D9_TASK_SPAWN ? "spawned" : "woken", (unsigned long long)by);
+		printf("over%s%s", k->outcome == D9_TASK_OVER ? "" : ": ",
+		       k->outcome == D9_TASK_OVER ? "" : d9_task_outcome_name(k->outcome));
+	else if (!k->exact)
+		printf("first seen; when it was spawned was not");
+	else if (k->parent)
+		printf("spawned by task %llu", (unsigned long long)k->parent);
 	else
-		printf("%s", x->what == D9_TASK_SPAWN ? "spawned" : "woken by no task");
-	printf("  on %s\n", d9_show_thread(m, x->thread, who, sizeof(who)));
+		printf("spawned");
+	printf("  on %s\n", d9_show_thread(m, x->by_thread, who, sizeof(who)));
 }
 
 static void life_text(const struct d9_model *m, const struct d9_task *k)
@@ -280,7 +333,7 @@ static void life_text(const struct d9_model *m, const struct d9_task *k)
 		printf("; %llu times from a wake to the poll: %s in all, longest %s", (unsigned long long)k->waits,
 		       d9_format_duration(k->queue_total, a), d9_format_duration(k->queue_max, b));
 	puts("\n");
-	if (!k->exact)
+	if (!k->exact && k->moments->what != D9_TASK_SPAWN)
 		printf("  %14s  first seen; when it was spawned was not told\n", seconds(m, k->spawned, a, sizeof(a)));
 	size_t n = k->n_moments, half = TEXT_MOMENTS / 2;
 	for (size_t i = 0; i < n; i++) {

@@ -7,7 +7,7 @@
  *   model_pools.c    roles and pools                                     (R7, worker rule)
  *   model_holes.c    when a thread's records are not whole
  *   model_gaps.c     polls, and what a poll's time was spent on
- *   model_tasks.c    runtimes and tasks that a program told of; time in their queues
+ *   model_tasks.c    runtimes and tasks that were told of or seen; time in their queues
  *   model.c          the order of these, and the sums per thread
  */
 #ifndef D9_CLI_MODEL_H
@@ -42,14 +42,20 @@ struct d9_moment {
 	d9_u64 t, t1;         /* t1: end of a poll; else t */
 	d9_u64 since;         /* of a poll: runnable since then, 0 = not known */
 	d9_u32 thread, index; /* index: of a poll in the thread's rt spans, else in its events */
+	d9_u32 by_thread;     /* did it: `thread`, but for a spawn that another thread tells of */
 };
+/* A spawn: is known when and by whom?  A program that tells of its own does so then. */
+static inline bool d9_spawn_is_exact(const struct d9_ev_task_spawn *e)
+{
+	return !e->module || e->flags & D9_SPAWN_EXACT;
+}
 static inline bool d9_same_task(const struct d9_moment *a, const struct d9_moment *b)
 {
 	return a->proc == b->proc && a->module == b->module && a->task == b->task;
 }
-/* A runtime that told of its tasks. */
+/* A runtime that told of its tasks, or whose tasks were seen: id is the program's own number; of a module as format/events.def has it. */
 struct d9_runtime {
-	d9_u32 proc, id; /* id: the program's own number */
+	d9_u32 proc, module, id;
 	d9_u64 workers, tasks, polls, wakes;
 	d9_u64 poll_total, poll_max;
 };

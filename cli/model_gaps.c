@@ -102,20 +102,100 @@ static void reported_polls(struct d9_model *m, d9_u32 thread)
 	}
 }
 
-static bool has_reported_polls(const struct d9_trace_thread *th)
+/* ---- polls of no task ------------------------------------------------------------------------------ */
+
+/*
+ * Of a runtime that tells nobody the polls of tasks are seen, and not those of the future that block_on runs, nor what the
+ * runtime does itself.  What is left between two parks when the tasks' polls are taken out is either; short pieces are the runtime's.
+ */
+#define REST_MIN_NS 1000000ull
+
+typedef D9_VEC(struct d9_poll) polls_vec;
+
+/* The thread's polls that are within no other, by time: an inner one ended before its outer one and stands before it. */
+static void outermost(const struct d9_model_thread *mt, polls_vec *ret)
 {
-	for (size_t i = 0; i < th->rt.n; i++)
-		if (!th->rt.v[i].park)
-			return true;
-	return false;
+	for (size_t i = 0; i < mt->polls.n; i++) {
+		while (ret->n && ret->v[ret->n - 1].t0 >= mt->polls.v[i].t0)
+			ret->n--;
+		d9_vec_push(ret, mt->polls.v[i]);
+	}
+}
+
+static void add_rest(const struct d9_trace_thread *th, polls_vec *ret, const struct d9_poll *whole, d9_u64 t0,
+		     d9_u64 t1)
+{
+	if (t1 < t0 + REST_MIN_NS)
+		return;
+	struct d9_poll p = {.t0 = t0, .t1 = t1, .ended = whole->ended || t1 < whole->t1};
+	p.first = (d9_u32)D9_FIRST_AFTER(th->spans.v, th->spans.n, t1, t0);
+	while (p.first + p.n < th->spans.n && th->spans.v[p.first + p.n].t1 <= t1)
+		p.n++;
+	d9_vec_push(ret, p);
+}
+
+/* What of these stretches lies in none of the tasks' polls. */
+static void find_rest(const struct d9_trace_thread *th, const polls_vec *stretches, const polls_vec *tasks,
+		      polls_vec *ret)
+{
+	size_t k = 0;
+	for (size_t i = 0; i < stretches->n; i++) {
+		const struct d9_poll *p = &stretches->v[i];
+		d9_u64 t = p->t0;
+		while (k < tasks->n && tasks->v[k].t1 <= t)
+			k++;
+		for (; k < tasks->n && tasks->v[k].t0 < p->t1; k++) {
+			add_rest(th, ret, p, t, tasks->v[k].t0);
+			t = tasks->v[k].t1;
+			if (t >= p->t1)
+				break; /* it may reach into the next one */
+		}
+		add_rest(th, ret, p, t, p->t1);
+	}
+}
+
+static int poll_order(const void *a, const void *b)
+{
+	const struct d9_poll *x = a, *y = b;
+	return x->t1 != y->t1 ? (x->t1 < y->t1 ? -1 : 1) : x->t0 > y->t0 ? -1 : x->t0 < y->t0;
+}
+
+static void add_polls_of_no_task(struct d9_model *m, d9_u32 thread)
+{
+	struct d9_model_thread *mt = &m->threads[thread];
+	polls_vec stretches = {0}, tasks = {0}, rest = {0};
+	size_t n = mt->polls.n;
+	outermost(mt, &tasks);
+	polls_between_parks(m, thread);
+	for (size_t i = n; i < mt->polls.n; i++)
+		d9_vec_push(&stretches, mt->polls.v[i]);
+	mt->polls.n = n;
+	find_rest(&m->t->threads.v[thread], &stretches, &tasks, &rest);
+	for (size_t i = 0; i < rest.n; i++)
+		d9_vec_push(&mt->polls, rest.v[i]);
+	if (rest.n)
+		qsort(mt->polls.v, mt->polls.n, sizeof(*mt->polls.v), poll_order);
+	d9_vec_free(&stretches);
+	d9_vec_free(&tasks);
+	d9_vec_free(&rest);
 }
 
 void d9_polls_find(struct d9_model *m)
 {
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
-		if (has_reported_polls(&m->t->threads.v[i]))
+		const struct d9_trace_thread *th = &m->t->threads.v[i];
+		bool told = false, seen = false;
+		for (size_t k = 0; k < th->rt.n; k++) {
+			told |= !th->rt.v[k].park;
+			seen |= !th->rt.v[k].park && th->rt.v[k].module;
+		}
+		if (told)
 			reported_polls(m, i);
-		else if (m->threads[i].role == D9_ROLE_WORKER || m->threads[i].role == D9_ROLE_POOL)
+		if (m->threads[i].role != D9_ROLE_WORKER && m->threads[i].role != D9_ROLE_POOL)
+			continue;
+		if (seen)
+			add_polls_of_no_task(m, i);
+		else if (!told)
 			polls_between_parks(m, i);
 	}
 }

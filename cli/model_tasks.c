@@ -1,7 +1,7 @@
 /*
- * What a program said of its own tasks (d9.h): the runtimes of each process, and how long each task stood in a
- * queue: from the wake that made it runnable to the beginning of the poll that followed.  A task that is woken while
- * it is polled is queued from that poll's end on; of several wakes the first counts.
+ * What a program said of its own tasks (d9.h), or the recorder saw of a runtime's: the runtimes of each process, and how
+ * long each task stood in a queue: from the wake that made it runnable to the beginning of the poll that followed.  A task that is
+ * woken while it is polled is queued from that poll's end on; of several wakes the first counts.
  */
 #include "model_internal.h"
 
@@ -19,8 +19,22 @@ static void add_polls(struct d9_model *m, d9_u32 thread)
 								    .module = r->module,
 								    .runtime = r->runtime,
 								    .thread = thread,
+								    .by_thread = thread,
 								    .index = i});
 	}
+}
+
+/* A runtime's task is seen for the first time when it is polled; when it was made may be known from then. */
+static void made_by(const struct d9_model *m, const struct d9_trace_thread *th, const struct d9_trace_event *told,
+		    struct d9_moment *x)
+{
+	const struct d9_ev_task_spawn *e = (const void *)told->rec;
+	d9_u64 made = e->made ? d9_trace_ns(m->t, th->family, told->clock, e->made) : 0;
+	if (!made || made > x->t)
+		return;
+	d9_u32 by = d9_trace_thread_index(m->t, th->family, e->thread);
+	x->t = x->t1 = made;
+	x->by_thread = by == D9_NO_INDEX ? x->thread : by;
 }
 
 static void add_told(struct d9_model *m, d9_u32 thread)
@@ -33,6 +47,7 @@ static void add_told(struct d9_model *m, d9_u32 thread)
 				      .proc = th->proc,
 				      .runtime = D9_NO_INDEX,
 				      .thread = thread,
+				      .by_thread = thread,
 				      .index = i};
 		if (th->events.v[i].id == D9_EV_wake) {
 			const struct d9_ev_wake *e = (const void *)rec;
@@ -40,6 +55,7 @@ static void add_told(struct d9_model *m, d9_u32 thread)
 		} else if (th->events.v[i].id == D9_EV_task_spawn) {
 			const struct d9_ev_task_spawn *e = (const void *)rec;
 			x.what = D9_TASK_SPAWN, x.task = e->task, x.module = e->module, x.runtime = e->runtime;
+			made_by(m, th, &th->events.v[i], &x);
 		} else if (th->events.v[i].id == D9_EV_task_end) {
 			const struct d9_ev_task_end *e = (const void *)rec;
 			x.what = D9_TASK_END, x.task = e->task, x.module = e->module;
@@ -63,7 +79,15 @@ static int by_task(const void *a, const void *b)
 	return (int)x->what - (int)y->what; /* in the order of a life */
 }
 
-/* Since when each poll's task stood in the queue. */
+#define WOKEN_MEANWHILE 3u /* outcome of a poll */
+
+static bool is_made(const struct d9_model *m, const struct d9_moment *x)
+{
+	const struct d9_trace_event *e = &m->t->threads.v[x->thread].events.v[x->index];
+	return x->what == D9_TASK_SPAWN && d9_spawn_is_exact((const void *)e->rec);
+}
+
+/* Since when each poll's task stood in the queue.  What a runtime of its own makes is runnable at once; a program that tells may mean less. */
 static void find_since(struct d9_model *m)
 {
 	d9_u64 since = 0, polled = 0; /* runnable since, 0 = not; end of the last poll */
@@ -71,6 +95,8 @@ static void find_since(struct d9_model *m)
 		struct d9_moment *x = &m->moments.v[i];
 		if (!i || !d9_same_task(x, x - 1))
 			since = polled = 0;
+		if (x->module && is_made(m, x))
+			since = x->t;
 		if (x->what == D9_TASK_WAKE && !since)
 			since = x->t > polled ? x->t : polled;
 		if (x->what != D9_TASK_POLL)
@@ -80,8 +106,9 @@ static void find_since(struct d9_model *m)
 			x->since = since;
 			d9_vec_push(&m->threads[x->thread].queued, (struct d9_queued){since, x->t, x->index});
 		}
-		since = 0;
 		polled = x->t1;
+		/* The wake itself may have been compiled into the poll. */
+		since = m->t->threads.v[x->thread].rt.v[x->index].outcome == WOKEN_MEANWHILE ? polled : 0;
 	}
 }
 
@@ -115,12 +142,12 @@ struct said {
 };
 typedef D9_VEC(struct said) saying;
 
-static d9_u32 runtime_of(struct d9_model *m, d9_u32 proc, d9_u32 id)
+static d9_u32 runtime_of(struct d9_model *m, d9_u32 proc, d9_u32 module, d9_u32 id)
 {
 	for (size_t i = m->runtimes.n; i-- > 0;)
-		if (m->runtimes.v[i].proc == proc && m->runtimes.v[i].id == id)
+		if (m->runtimes.v[i].proc == proc && m->runtimes.v[i].module == module && m->runtimes.v[i].id == id)
 			return (d9_u32)i;
-	d9_vec_push(&m->runtimes, (struct d9_runtime){.proc = proc, .id = id});
+	d9_vec_push(&m->runtimes, (struct d9_runtime){.proc = proc, .module = module, .id = id});
 	return (d9_u32)m->runtimes.n - 1;
 }
 
@@ -128,7 +155,7 @@ static void add_workers(struct d9_model *m, d9_u32 thread, saying *said)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
 	for (size_t i = 0; i < th->rt.n; i++) {
-		d9_u32 r = runtime_of(m, th->proc, th->rt.v[i].runtime);
+		d9_u32 r = runtime_of(m, th->proc, th->rt.v[i].module, th->rt.v[i].runtime);
 		if (th->rt.v[i].worker != D9_NO_INDEX)
 			d9_vec_push(said, (struct said){WORKER, r, th->rt.v[i].worker});
 	}
@@ -138,7 +165,7 @@ static void add_moment(struct d9_model *m, const struct d9_moment *x, saying *sa
 {
 	if (x->what == D9_TASK_END)
 		return; /* does not say of which runtime */
-	d9_u32 r = runtime_of(m, x->proc, x->runtime);
+	d9_u32 r = runtime_of(m, x->proc, x->module, x->runtime);
 	struct d9_runtime *of = &m->runtimes.v[r];
 	d9_vec_push(said, (struct said){TASK, r, x->task});
 	of->wakes += x->what == D9_TASK_WAKE;
@@ -173,7 +200,11 @@ static void count_ids(struct d9_model *m, saying *said)
 static int by_id(const void *a, const void *b)
 {
 	const struct d9_runtime *x = a, *y = b;
-	return x->proc != y->proc ? (x->proc < y->proc ? -1 : 1) : x->id < y->id ? -1 : x->id > y->id;
+	if (x->proc != y->proc)
+		return x->proc < y->proc ? -1 : 1;
+	if (x->module != y->module)
+		return x->module < y->module ? -1 : 1;
+	return x->id < y->id ? -1 : x->id > y->id;
 }
 
 void d9_tasks_find(struct d9_model *m)

@@ -88,6 +88,8 @@ struct d9_line {
 	int line;
 };
 size_t d9_object_lines(struct d9_object *o, d9_u64 vaddr, struct d9_line *ret, size_t max);
+/* The function that vaddr lies in as the debug information names it, with the types it is made for; NULL = not known.  Lives as long as o. */
+const char *d9_object_generic_name(struct d9_object *o, d9_u64 vaddr);
 /* Line tables of the program itself: those of Rust's standard library are in every Rust program. */
 bool d9_object_has_lines(struct d9_object *o);
 void d9_object_free_lines(struct d9_object *o);

@@ -183,6 +183,21 @@ size_t d9_object_lines(struct d9_object *o, d9_u64 vaddr, struct d9_line *ret, s
 	return n;
 }
 
+const char *d9_object_generic_name(struct d9_object *o, d9_u64 vaddr)
+{
+	Dwarf_Die cu, *scopes = NULL;
+	const char *name = NULL;
+	open_dwarf(o);
+	if (!find_cu(o, vaddr, &cu))
+		return NULL;
+	int n = scopes_at(&cu, vaddr, &scopes);
+	for (int i = 0; i < n && !name; i++)
+		if (dwarf_tag(&scopes[i]) == DW_TAG_subprogram)
+			name = dwarf_diename(&scopes[i]);
+	free(scopes);
+	return name;
+}
+
 void d9_object_free_lines(struct d9_object *o)
 {
 	if (o->dwarf)

@@ -56,6 +56,7 @@ static void runtimes_json(struct d9_json *j, const struct d9_model *m, d9_u32 pr
 			continue;
 		d9_json_object(j, NULL);
 		d9_json_u64(j, "runtime", r->id);
+		d9_json_u64(j, "module", r->module);
 		d9_json_u64(j, "workers", r->workers);
 		d9_json_u64(j, "tasks", r->tasks);
 		d9_json_u64(j, "polls", r->polls);

@@ -83,11 +83,20 @@ static void runtimes(const struct d9_model *m, d9_u32 proc)
 	char a[32], b[32];
 	for (size_t i = 0; i < m->runtimes.n; i++) {
 		const struct d9_runtime *r = &m->runtimes.v[i];
-		if (r->proc == proc)
-			printf("  runtime %u: %llu workers, %llu tasks, %llu polls in %s (longest %s), %llu wakes\n",
-			       r->id, (unsigned long long)r->workers, (unsigned long long)r->tasks,
-			       (unsigned long long)r->polls, d9_format_duration(r->poll_total, a),
-			       d9_format_duration(r->poll_max, b), (unsigned long long)r->wakes);
+		if (r->proc != proc)
+			continue;
+		if (r->module)
+			printf("  Tokio, module %u, ", r->module);
+		d9_u32 number = r->module ? r->id & 0xffffff : r->id;
+		if (r->module && !number) {
+			printf("blocking pools: %llu jobs, %s in all (longest %s)\n", (unsigned long long)r->tasks,
+			       d9_format_duration(r->poll_total, a), d9_format_duration(r->poll_max, b));
+			continue;
+		}
+		printf("%sruntime %u: %llu workers, %llu tasks, %llu polls in %s (longest %s), %llu wakes\n",
+		       r->module ? "" : "  ", number, (unsigned long long)r->workers, (unsigned long long)r->tasks,
+		       (unsigned long long)r->polls, d9_format_duration(r->poll_total, a),
+		       d9_format_duration(r->poll_max, b), (unsigned long long)r->wakes);
 	}
 }
 

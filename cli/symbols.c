@@ -396,6 +396,20 @@ void d9_symbols_name(struct d9_symbols *s, const struct d9_maps *maps, d9_u64 ad
 	name_all(s, find_space(s, maps), address, is_return, ret, 1);
 }
 
+const char *d9_symbols_function(struct d9_symbols *s, const struct d9_maps *maps, d9_u64 address)
+{
+	struct d9_space *sp = find_space(s, maps);
+	size_t i = sp ? d9_space_find(sp, address) : 0;
+	struct d9_object *o = sp && i < sp->n ? sp->placed[i].object : NULL;
+	if (!o)
+		return NULL;
+	d9_u64 vaddr = address - sp->placed[i].bias;
+	const struct d9_symbol *f = d9_object_symbol(o, vaddr);
+	const char *name = f && f->start == vaddr ? f->name : NULL;
+	const char *generic = name && strchr(name, '<') ? NULL : d9_object_generic_name(o, vaddr);
+	return generic ? generic : name;
+}
+
 const char *d9_symbols_variable(struct d9_symbols *s, const struct d9_maps *maps, d9_u64 address)
 {
 	struct d9_space *sp = find_space(s, maps);

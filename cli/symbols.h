@@ -45,6 +45,12 @@ void d9_symbols_name(struct d9_symbols *s, const struct d9_maps *maps, d9_u64 ad
 		     struct d9_frame *ret);
 
 /*
+ * The function that begins at an address, with the types it is made for where the symbol or the debug information says them;
+ * NULL = not known.  Lives as long as s.
+ */
+const char *d9_symbols_function(struct d9_symbols *s, const struct d9_maps *maps, d9_u64 address);
+
+/*
  * Name of the variable at an address, "module:symbol" or "module:symbol+0x28" inside of one; NULL where no variable of
  * a mapped file lies (the heap, a stack, a file without symbols).  Lives as long as s.
  */

@@ -3,7 +3,7 @@
 
 const char *d9_task_outcome_name(enum d9_task_outcome outcome)
 {
-	static const char *const names[] = {"alive", "ready", "cancelled"};
+	static const char *const names[] = {"alive", "ready", "cancelled", "over"};
 	return names[outcome];
 }
 
@@ -34,6 +34,12 @@ static void count_pollers(const struct d9_model *m, struct d9_task *k)
 	free(of);
 }
 
+/* As the events have it. */
+static enum d9_task_outcome outcome_of(d9_u32 told)
+{
+	return told == 1 ? D9_TASK_READY : told == 2 ? D9_TASK_CANCELLED : told == 4 ? D9_TASK_OVER : D9_TASK_ALIVE;
+}
+
 static void add_poll(struct d9_task *k, const struct d9_moment *x, d9_u32 outcome)
 {
 	d9_u64 dur = x->t1 - x->t;
@@ -45,14 +51,14 @@ static void add_poll(struct d9_task *k, const struct d9_moment *x, d9_u32 outcom
 		k->queue_total += x->t - x->since;
 		k->queue_max = x->t - x->since > k->queue_max ? x->t - x->since : k->queue_max;
 	}
-	if (outcome == 1 || outcome == 2) {
-		k->outcome = (enum d9_task_outcome)outcome;
+	if (outcome_of(outcome) != D9_TASK_ALIVE) {
+		k->outcome = outcome_of(outcome);
 		k->ended = x->t1;
 	}
 	k->idle_since = outcome ? D9_NOT_KNOWN : x->t1;
 }
 
-static void add(const struct d9_model *m, struct d9_task *k, const struct d9_moment *x)
+static void add(const struct d9_model *m, struct d9_task_names *names, struct d9_task *k, const struct d9_moment *x)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[x->thread];
 	if (x->runtime != D9_NO_INDEX)
@@ -64,16 +70,19 @@ static void add(const struct d9_model *m, struct d9_task *k, const struct d9_mom
 	const struct d9_trace_event *e = &th->events.v[x->index];
 	if (x->what == D9_TASK_SPAWN) {
 		const struct d9_ev_task_spawn *s = (const void *)e->rec;
-		k->exact = true;
+		k->exact = d9_spawn_is_exact(s);
+		k->job = s->flags & D9_SPAWN_JOB;
 		k->spawned = x->t;
 		k->parent = s->parent;
-		k->name = e->tail;
+		k->name = e->tail.n ? e->tail : d9_task_name(names, m->t, x->proc, s->code);
 	} else if (x->what == D9_TASK_WAKE) {
 		k->wakes++;
 		k->idle_since = D9_NOT_KNOWN;
 	} else {
 		const struct d9_ev_task_end *s = (const void *)e->rec;
-		k->outcome = s->outcome == 2 ? D9_TASK_CANCELLED : D9_TASK_READY;
+		k->outcome = outcome_of(s->outcome);
+		if (k->outcome == D9_TASK_ALIVE)
+			k->outcome = D9_TASK_OVER;
 		k->ended = x->t;
 	}
 }
@@ -100,7 +109,7 @@ static void add_task(const struct d9_model *m, struct d9_tasks *t, const struct 
 			    .moments = v,
 			    .n_moments = n};
 	for (size_t i = 0; i < n; i++)
-		add(m, &k, &v[i]);
+		add(m, &t->names, &k, &v[i]);
 	/* What was woken while it was polled is runnable when the poll ends, though the wake began later than the poll. */
 	const struct d9_moment *last = &v[n - 1];
 	if (k.ended != D9_NOT_KNOWN || last->what != D9_TASK_POLL)
@@ -123,4 +132,8 @@ void d9_tasks_make(const struct d9_model *m, struct d9_tasks *ret)
 	}
 }
 
-void d9_tasks_free(struct d9_tasks *t) { d9_vec_free(&t->of); }
+void d9_tasks_free(struct d9_tasks *t)
+{
+	d9_vec_free(&t->of);
+	d9_task_names_free(&t->names);
+}

@@ -1,12 +1,14 @@
 /*
- * The tasks that programs told of (shim/d9.h): what each one's life was.  Made from the model's moments where it is asked
- * for: a session may have millions of tasks.
+ * The tasks that programs told of (shim/d9.h), or that were seen of their runtimes: what each one's life was.  Made from the
+ * model's moments where it is asked for: a session may have millions of tasks.
  */
 #ifndef D9_CLI_TASKS_H
 #define D9_CLI_TASKS_H
 #include "model.h"
+#include "task_names.h"
 
-enum d9_task_outcome { D9_TASK_ALIVE, D9_TASK_READY, D9_TASK_CANCELLED };
+/* OVER: ended, and nothing tells which way. */
+enum d9_task_outcome { D9_TASK_ALIVE, D9_TASK_READY, D9_TASK_CANCELLED, D9_TASK_OVER };
 const char *d9_task_outcome_name(enum d9_task_outcome outcome);
 
 struct d9_task {
@@ -14,8 +16,8 @@ struct d9_task {
 	d9_u64 id;
 	struct d9_bytes name; /* n 0 = none */
 	d9_u64 spawned;       /* if !exact: it was there by then */
-	bool exact;
-	d9_u64 parent; /* 0 = none, or not known */
+	bool exact, job;      /* job: of a blocking pool */
+	d9_u64 parent;        /* 0 = none, or not known */
 	enum d9_task_outcome outcome;
 	d9_u64 ended;                       /* D9_NOT_KNOWN = it lives, as far as was seen */
 	d9_u64 polls, poll_total, poll_max; /* ns */
@@ -29,6 +31,7 @@ struct d9_task {
 
 struct d9_tasks {
 	D9_VEC(struct d9_task) of; /* by process, module, id */
+	struct d9_task_names names;
 };
 
 /* Those of the processes and threads that --pid and --thread let through. */

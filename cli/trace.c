@@ -232,6 +232,7 @@ static void free_family(struct d9_trace_family *f)
 	d9_vec_free(&f->memories);
 	d9_map_free(&f->hooks);
 	d9_map_free(&f->sites);
+	d9_map_free(&f->threads);
 	free(f->clock.v);
 	free(f->folder);
 }
@@ -332,6 +333,11 @@ d9_u32 d9_trace_hook_index(const struct d9_trace *t, d9_u32 family, d9_u32 id)
 d9_u32 d9_trace_site_index(const struct d9_trace *t, d9_u32 family, d9_u32 id)
 {
 	return d9_map_get(&t->families.v[family].sites, id);
+}
+
+d9_u32 d9_trace_thread_index(const struct d9_trace *t, d9_u32 family, d9_u32 id)
+{
+	return id == D9_THREAD_NONE ? D9_NO_INDEX : d9_map_get(&t->families.v[family].threads, id);
 }
 
 const char *d9_trace_info(const struct d9_trace *t, const char *key)

@@ -152,7 +152,7 @@ struct d9_trace_family {
 	char *folder; /* its name, without the path */
 	d9_u64 id[2];
 	struct d9_clock_map clock;
-	struct d9_map hooks, sites; /* ids of the family -> indices */
+	struct d9_map hooks, sites, threads; /* ids of the family -> indices */
 	D9_VEC(struct d9_trace_type) types;
 	D9_VEC(struct d9_switched) switches; /* by time */
 	D9_VEC(struct d9_segr *) readers;
@@ -193,6 +193,7 @@ d9_u32 d9_trace_thread_of_tid(const struct d9_trace *t, d9_u32 proc, d9_u32 tid,
 /* Ids as records have them -> indices, or D9_NO_INDEX. */
 d9_u32 d9_trace_hook_index(const struct d9_trace *t, d9_u32 family, d9_u32 id);
 d9_u32 d9_trace_site_index(const struct d9_trace *t, d9_u32 family, d9_u32 id);
+d9_u32 d9_trace_thread_index(const struct d9_trace *t, d9_u32 family, d9_u32 id);
 /* Value of an info record, or NULL. */
 const char *d9_trace_info(const struct d9_trace *t, const char *key);
 /* A moment of the family's clock in ns. */

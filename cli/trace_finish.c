@@ -106,6 +106,12 @@ static int cpu_order(const void *a, const void *b)
 	const struct d9_cpu *x = a, *y = b;
 	return x->t < y->t ? -1 : x->t > y->t;
 }
+/* An inner one ends before its outer one, or with it. */
+static int rt_order(const void *a, const void *b)
+{
+	const struct d9_rt_span *x = a, *y = b;
+	return x->t1 != y->t1 ? (x->t1 < y->t1 ? -1 : 1) : x->t0 > y->t0 ? -1 : x->t0 < y->t0;
+}
 static int event_order(const void *a, const void *b)
 {
 	const struct d9_trace_event *x = a, *y = b;
@@ -118,6 +124,11 @@ static void order_thread(struct d9_trace_thread *th)
 	for (size_t i = 1; i < th->cpu.n; i++)
 		if (th->cpu.v[i].t < th->cpu.v[i - 1].t) {
 			qsort(th->cpu.v, th->cpu.n, sizeof(*th->cpu.v), cpu_order);
+			break;
+		}
+	for (size_t i = 1; i < th->rt.n; i++)
+		if (th->rt.v[i].t1 < th->rt.v[i - 1].t1) {
+			qsort(th->rt.v, th->rt.n, sizeof(*th->rt.v), rt_order);
 			break;
 		}
 	for (size_t i = 1; i < th->events.n; i++)

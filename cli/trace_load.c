@@ -15,10 +15,10 @@
 struct d9_loader {
 	struct d9_trace *t;
 	d9_u32 family;
-	struct d9_map threads, procs, modules; /* ids of this family -> indices */
-	struct d9_map hook_names;              /* hash of family and name -> index, over the session */
-	struct d9_map drained;                 /* thread, serial -> bytes in segments */
-	d9_u32 last_id, last_index;            /* thread of the run before */
+	struct d9_map procs, modules; /* ids of this family -> indices */
+	struct d9_map hook_names;     /* hash of family and name -> index, over the session */
+	struct d9_map drained;        /* thread, serial -> bytes in segments */
+	d9_u32 last_id, last_index;   /* thread of the run before */
 	struct {
 		d9_u32 id, index;
 	} last_sites[LAST_SITES]; /* by id: spans come from few places */
@@ -33,7 +33,6 @@ struct d9_loader *d9_loader_new(struct d9_trace *t)
 
 static void forget_family(struct d9_loader *l)
 {
-	d9_map_free(&l->threads);
 	d9_map_free(&l->procs);
 	d9_map_free(&l->modules);
 	d9_map_free(&l->drained);
@@ -71,7 +70,8 @@ static d9_u32 thread_index(struct d9_loader *l, d9_u32 id)
 {
 	if (id == l->last_id && l->last_index != D9_NO_INDEX)
 		return l->last_index;
-	d9_u32 i = d9_map_get(&l->threads, id);
+	struct d9_map *threads = &l->t->families.v[l->family].threads;
+	d9_u32 i = d9_map_get(threads, id);
 	if (i == D9_NO_INDEX) {
 		d9_vec_push(&l->t->threads, (struct d9_trace_thread){.id = id,
 								     .family = l->family,
@@ -79,7 +79,7 @@ static d9_u32 thread_index(struct d9_loader *l, d9_u32 id)
 								     .name = id == D9_THREAD_NONE ? "(recorder)" : "",
 								     .role = id == D9_THREAD_NONE ? 2 : 0});
 		i = (d9_u32)l->t->threads.n - 1;
-		d9_map_put(&l->threads, id, i);
+		d9_map_put(threads, id, i);
 	}
 	l->last_id = id;
 	l->last_index = i;

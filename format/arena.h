@@ -160,6 +160,11 @@ _Static_assert(sizeof(struct d9_hook_entry) == 64, "hook entry");
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
+/* Of a note and of a warning, behind the image's path: the runtime whose tasks are recorded, and as which module; why they are not. */
+#define D9_NOTE_TOKIO ": Tokio, "
+#define D9_NOTE_MODULE " kinds of tasks, recorded as module "
+#define D9_NOTE_REFUSED ": Tokio left alone: "
+
 enum d9_proc_state { D9_PROC_FREE, D9_PROC_LIVE, D9_PROC_EXIT, D9_PROC_UEXIT, D9_PROC_EXEC, D9_PROC_GONE };
 #define D9_PROC_SECCOMP 1u   /* flags of a process, as its `proc` event has them */
 #define D9_PROC_NO_CLOCK 2u  /* forbade itself the clock: it records no more */

@@ -44,6 +44,13 @@ struct d9_slice {
 	d9_u64 rip, rsp, rbp, rbx, r12, r13, r14, r15;
 };
 
+/* flags of task_spawn, and of wake */
+#define D9_SPAWN_EXACT 1u /* made, thread and parent were seen */
+#define D9_SPAWN_JOB 2u   /* of a blocking pool */
+#define D9_WAKE_POLLED 1u /* while it was polled */
+#define D9_WAKE_DRIVER 2u /* by a worker between polls */
+#define D9_WAKE_CANCEL 4u /* to cancel it */
+
 enum d9_event_kind { D9_KIND_META, D9_KIND_SPAN, D9_KIND_POINT, D9_KIND_TOTAL };
 enum d9_unit {
 	D9_UNIT_NONE,

@@ -59,6 +59,17 @@ void *d9_map_private(d9_u64 bytes)
 	return (void *)m;
 }
 
+void *d9_map_kept(d9_u64 bytes)
+{
+	struct d9_shim *s = &d9_shim;
+	void *p = s->n_kept < D9_N_KEPT ? d9_map(D9_PAGES(bytes)) : NULL;
+	if (!p)
+		return NULL;
+	s->kept[s->n_kept] = (struct d9_kept){(d9_u64)p, D9_PAGES(bytes)};
+	d9_store_release(&s->n_kept, s->n_kept + 1);
+	return p;
+}
+
 bool d9_frames_for(d9_u32 slot)
 {
 	struct d9_frames **piece = &d9_shim.frames[slot / D9_FRAMES_PIECE];

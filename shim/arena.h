@@ -101,6 +101,8 @@ static inline d9_u64 d9_private_bytes(d9_u32 n_threads)
 	return 4096 + n_threads * sizeof(struct d9_cell) + D9_FRAMES_BYTES;
 }
 
+#define D9_N_KEPT 17u
+
 struct d9_shim {
 	/* what every hook reads; the assembly in interpose/sync.c knows where the first two are */
 	const d9_u64 *mask; /* the control word, or a zero */
@@ -110,24 +112,29 @@ struct d9_shim {
 	d9_u64 long_span;                   /* the smaller of the two before it */
 	d9_u64 writer_due;                  /* raw clock: when an event wait should see whether somebody drains */
 	struct d9_view v;                   /* v.h == NULL: dormant, nothing is mapped */
-	struct d9_private *priv;      /* never NULL */
-	struct d9_cell *cells;        /* by slot index */
-	d9_u32 stacks;                /* enum d9_stacks */
-	d9_u32 runtimes;              /* enum d9_runtimes, OFF if D9_RUNTIMES_EXE leaves this program out */
-	d9_u32 last_proc;             /* process entry of this image: what a forked child finds as its parent's */
-	d9_u64 main_stack_hi;         /* above every frame of the main thread */
-	bool populate;                /* MADV_POPULATE_WRITE works here */
-	bool anonymous;               /* no file behind the arena: nobody outside can drain it */
-	bool dir_given;               /* D9_DIR: the same folder for every user */
-	bool no_folder;               /* none could be made at start: nothing leads to the arena's file */
-	d9_u32 tid_offset;            /* where glibc keeps a thread's id in its descriptor; 0 = not known */
-	bool forks_left_out;          /* D9_FOLLOW: a forked child records nothing */
+	struct d9_private *priv;            /* never NULL */
+	struct d9_cell *cells;              /* by slot index */
+	d9_u32 stacks;                      /* enum d9_stacks */
+	d9_u32 runtimes;                    /* enum d9_runtimes, OFF if D9_RUNTIMES_EXE leaves this program out */
+	d9_u32 last_proc;                   /* process entry of this image: what a forked child finds as its parent's */
+	d9_u64 main_stack_hi;               /* above every frame of the main thread */
+	bool populate;                      /* MADV_POPULATE_WRITE works here */
+	bool anonymous;                     /* no file behind the arena: nobody outside can drain it */
+	bool dir_given;                     /* D9_DIR: the same folder for every user */
+	bool no_folder;                     /* none could be made at start: nothing leads to the arena's file */
+	d9_u32 tid_offset;                  /* where glibc keeps a thread's id in its descriptor; 0 = not known */
+	bool forks_left_out;                /* D9_FOLLOW: a forked child records nothing */
 	bool filtered; /* a system call filter was, or may have been, installed here or in a parent: no call of ours */
 	const char *library; /* the name that the loader has for us */
 	bool forked;         /* this process or one it was forked from has called fork */
 	/* this process's own words for the file and the folder: another member can write the header's */
 	char arena_path[96], dir[1024];
-	struct d9_frames *frames[D9_N_THREADS / D9_FRAMES_PIECE]; /* by slot index; what they point to is wiped on fork */
+	struct d9_kept {
+		d9_u64 at, bytes;
+	} kept[D9_N_KEPT]; /* d9_map_kept */
+	d9_u32 n_kept;
+	struct d9_frames
+		*frames[D9_N_THREADS / D9_FRAMES_PIECE]; /* by slot index; what they point to is wiped on fork */
 };
 extern D9_HIDDEN struct d9_shim d9_shim __attribute__((aligned(64)));
 extern D9_HIDDEN __thread struct d9_cell *d9_me __attribute__((tls_model("initial-exec")));
@@ -158,7 +165,9 @@ D9_COLD void d9_count_drop(struct d9_cell *me);
 
 /* Private memory, never locked; NULL: none to be had. */
 void *d9_map(d9_u64 bytes);
-/* The same, which a fork wipes; NULL: none to be had. */
+/* The same, which stays for as long as the process; D9_N_KEPT times, of one thread at a time. */
+void *d9_map_kept(d9_u64 bytes);
+/* The same as d9_map, which a fork wipes; NULL: none to be had. */
 void *d9_map_private(d9_u64 bytes);
 /* Frames of tasks for this slot.  False: none to be had, or not to be asked for now. */
 D9_COLD bool d9_frames_for(d9_u32 slot);

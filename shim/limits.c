@@ -109,13 +109,21 @@ struct range {
 static bool own_range(d9_u32 i, struct range *ret)
 {
 	const struct d9_shim *s = &d9_shim;
-	d9_u64 lo[] = {(d9_u64)&__ehdr_start, (d9_u64)s->v.h, (d9_u64)s->priv};
-	d9_u64 n[] = {image_bytes(), d9_arena_bytes(s->v.n_chunks), d9_private_bytes(s->v.n_threads)};
-	d9_u32 piece = i < 3 ? 0 : i - 2; /* the first of all is part of the private mapping */
-	if (piece >= D9_N_THREADS / D9_FRAMES_PIECE)
+	const struct d9_kept first[] = {{(d9_u64)&__ehdr_start, image_bytes()},
+					{(d9_u64)s->v.h, d9_arena_bytes(s->v.n_chunks)},
+					{(d9_u64)s->priv, d9_private_bytes(s->v.n_threads)}};
+	const d9_u32 n_first = sizeof(first) / sizeof(first[0]), n_kept = d9_load_acquire(&s->n_kept);
+	struct d9_kept k;
+	if (i < n_first)
+		k = first[i];
+	else if ((i -= n_first) < n_kept)
+		k = s->kept[i];
+	else if ((i -= n_kept) + 1 <
+		 D9_N_THREADS / D9_FRAMES_PIECE) /* the first piece is part of the private mapping */
+		k = (struct d9_kept){(d9_u64)d9_load_acquire(&s->frames[i + 1]), D9_FRAMES_BYTES};
+	else
 		return false;
-	ret->lo = i < 3 ? lo[i] : (d9_u64)d9_load_acquire(&s->frames[piece]);
-	ret->hi = ret->lo ? ret->lo + (i < 3 ? n[i] : D9_FRAMES_BYTES) : 0;
+	*ret = (struct range){k.at, k.at ? k.at + k.bytes : 0};
 	return true;
 }
 

@@ -171,7 +171,7 @@ static D9_COLD void record_spawn(struct d9_cell *me, const struct d9_tokio_heade
 	e->made = exact ? m.t : 0;
 	e->code = (d9_u64)s->poll;
 	e->thread = exact ? m.thread : D9_THREAD_NONE;
-	e->flags = (exact ? 1u : 0) | (task->owner ? 0 : 2u);
+	e->flags = (exact ? D9_SPAWN_EXACT : 0) | (task->owner ? 0 : D9_SPAWN_JOB);
 	*(struct d9_tail *)(e + 1) = (struct d9_tail){D9_TAIL_WORD(D9_TAIL_STRING, 0), 0};
 	d9_record_commit(&e->rec, len, D9_EV_task_spawn);
 }
@@ -223,7 +223,8 @@ static void record_wake(struct d9_cell *me, const struct d9_tokio_header *task, 
 	e->by = f && f->module == module ? f->id : 0;
 	e->module = module;
 	e->runtime = runtime;
-	e->flags = flags | (!f && s && s->depth ? 2u : 0) | (d9_load_relaxed(&task->state) & D9_TOKIO_CANCELLED ? 4u : 0);
+	e->flags = flags | (!f && s && s->depth ? D9_WAKE_DRIVER : 0) |
+		   (d9_load_relaxed(&task->state) & D9_TOKIO_CANCELLED ? D9_WAKE_CANCEL : 0);
 	e->pad = 0;
 	d9_record_commit(&e->rec, len, D9_EV_wake);
 }

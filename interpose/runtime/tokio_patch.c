@@ -3,6 +3,7 @@
 #include "interpose/elf_lookup.h"
 #include "interpose/real.h"
 #include "shim/text.h"
+#include "tokio_tasks.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -109,7 +110,7 @@ static d9_u32 n_slots, n_copies;
 
 static const char *name_of(const struct dl_phdr_info *info)
 {
-	return info->dlpi_name && info->dlpi_name[0] ? info->dlpi_name : "the program";
+	return info->dlpi_name && info->dlpi_name[0] ? info->dlpi_name : d9_shim.v.h->exe_args;
 }
 
 static void fill_slot(struct d9_tokio_slot *s, const struct d9_tokio_table *t, d9_u32 copy)
@@ -163,9 +164,9 @@ static void say_patched(const struct dl_phdr_info *info, const struct d9_tokio_s
 {
 	char text[128];
 	struct d9_text t = d9_text_in(text, sizeof(text));
-	d9_text_str(&t, ": Tokio, ");
+	d9_text_str(&t, D9_NOTE_TOKIO);
 	d9_text_u64(&t, n);
-	d9_text_str(&t, " kinds of tasks, recorded as module ");
+	d9_text_str(&t, D9_NOTE_MODULE);
 	d9_text_u64(&t, n_copies);
 	d9_shim_note(name_of(info), text);
 	if (n >= scan->n_tables)
@@ -180,11 +181,20 @@ static void say_patched(const struct dl_phdr_info *info, const struct d9_tokio_s
 }
 
 static const char *const refused[] = {
-	[D9_TOKIO_OLD] = ": Tokio of before 1.23, whose tasks cannot be seen",
-	[D9_TOKIO_NO_WAKERS] = ": tasks as Tokio has them, but no wakers of theirs: left alone",
-	[D9_TOKIO_MANY_WAKERS] = ": tasks as Tokio has them, of several copies that cannot be told apart: left alone",
-	[D9_TOKIO_MANY_SCHEDULES] = ": tasks as Tokio has them, but of more schedulers than it has: left alone",
+	[D9_TOKIO_OLD] = "of before 1.23, whose tasks cannot be seen",
+	[D9_TOKIO_NO_WAKERS] = "tasks as it has them, but no wakers of theirs",
+	[D9_TOKIO_MANY_WAKERS] = "several copies that cannot be told apart",
+	[D9_TOKIO_MANY_SCHEDULES] = "tasks as it has them, but of more schedulers than it has",
 };
+
+static void say_refused(const struct dl_phdr_info *info, const char *why)
+{
+	char text[128];
+	struct d9_text t = d9_text_in(text, sizeof(text));
+	d9_text_str(&t, D9_NOTE_REFUSED);
+	d9_text_str(&t, why);
+	d9_shim_unseen(name_of(info), text);
+}
 
 static void consider(const struct dl_phdr_info *info, d9_u64 until_mono)
 {
@@ -195,12 +205,13 @@ static void consider(const struct dl_phdr_info *info, d9_u64 until_mono)
 	if (scan.verdict == D9_TOKIO_NONE)
 		return;
 	if (scan.verdict != D9_TOKIO_ACCEPTED)
-		d9_shim_unseen(name_of(info), refused[scan.verdict]);
+		say_refused(info, refused[scan.verdict]);
 	else if (d9_shim.runtimes == D9_RUNTIMES_SCAN)
-		d9_shim_unseen(name_of(info), ": Tokio whose tasks could be recorded, but D9_RUNTIMES=scan");
+		say_refused(info, "its tasks could be recorded, but D9_RUNTIMES=scan");
+	else if (n_copies < D9_TOKIO_COPIES && !d9_tokio_room_for(n_copies))
+		say_refused(info, "there is no memory to record its tasks with");
 	else if (n_copies == D9_TOKIO_COPIES || n_slots == D9_TOKIO_SLOTS)
-		d9_shim_unseen(name_of(info),
-			       ": Tokio, but there are more copies and kinds of tasks than are recorded");
+		say_refused(info, "there are more copies and kinds of tasks than are recorded");
 	else
 		say_patched(info, &scan, patch(info, &scan));
 }

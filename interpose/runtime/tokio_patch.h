@@ -37,6 +37,7 @@ _Static_assert(sizeof(struct d9_tokio_slot) == 64, "a line of the cache");
 struct d9_tokio_copy {
 	d9_u64 lo, hi; /* its task tables lie there */
 	d9_tokio_function *wake, *wake_by_ref;
+	d9_u64 *seen; /* tokio_tasks.c */
 };
 
 extern D9_HIDDEN struct d9_tokio_slot d9_tokio_slots[D9_TOKIO_SLOTS];

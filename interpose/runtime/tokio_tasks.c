@@ -2,12 +2,13 @@
  * See tokio_tasks.h.
  *
  * word         written by                        read by           ordering, and what breaks without it
- * seen[][]     who meets a task first            who meets it      CAS: one of them is the first
+ * seen[]       who meets a task first            who meets it      CAS: one of them is the first
  * makers[]     who allocates                     the first poll    address last (release) and first (acquire), both ways, and BUSY while it is written: a mixture is never believed
  */
 #include "tokio_tasks.h"
 
 #define SEEN_BITS 16
+#define SEEN_WORDS (1u << SEEN_BITS)
 #define MAKERS_BITS 14
 #define MAKER_PROBES 8u /* places at which an address may stand */
 #define BUSY 1ull
@@ -18,11 +19,9 @@
  * Numbers of tasks go up, so they find their bit by themselves: a word has those of 32 tasks, and above them which 32 of all that
  * come to lie there.  Lazily backed, and a line of the cache for 256 tasks in a row.
  */
-static d9_u64 seen[D9_TOKIO_COPIES][1u << SEEN_BITS];
-
 bool d9_tokio_first(d9_u32 copy, d9_u64 id)
 {
-	d9_u64 *w = &seen[copy][id >> 5 & ((1u << SEEN_BITS) - 1)], was = d9_load_relaxed(w);
+	d9_u64 *w = &d9_tokio_copies[copy].seen[id >> 5 & (SEEN_WORDS - 1)], was = d9_load_relaxed(w);
 	d9_u64 turn = id >> (5 + SEEN_BITS) << 32, bit = 1ull << (id & 31), now;
 	do {
 		if (was >> 32 << 32 > turn || (was >> 32 << 32 == turn && was & bit))
@@ -34,12 +33,13 @@ bool d9_tokio_first(d9_u32 copy, d9_u64 id)
 
 /* ---- who made it ------------------------------------------------------------------------------------------- */
 
-static struct d9_tokio_maker makers[1u << MAKERS_BITS];
+#define MAKERS (1u << MAKERS_BITS)
+static struct d9_tokio_maker *makers; /* there before any table is patched */
 
 static struct d9_tokio_maker *maker_at(const void *p, d9_u32 probe)
 {
 	d9_u64 home = ((d9_u64)p >> 7) * 0x9e3779b97f4a7c15ull >> (64 - MAKERS_BITS);
-	return &makers[(home + probe) & ((1u << MAKERS_BITS) - 1)];
+	return &makers[(home + probe) & (MAKERS - 1)];
 }
 
 /* Where it stands already, else where nothing does, else in the place of another; address BUSY.  NULL: two threads, or a handler. */
@@ -90,6 +90,16 @@ bool d9_tokio_maker_of(const struct d9_tokio_header *task, const struct d9_tokio
 		return false;
 	/* A cell ends with its trailer, rounded up to its alignment. */
 	return ret->bytes > s->trailer_offset && ret->bytes - s->trailer_offset <= 256;
+}
+
+bool d9_tokio_room_for(d9_u32 copy)
+{
+	if (!makers)
+		makers = d9_map_kept(MAKERS * sizeof(*makers));
+	d9_u64 **seen = &d9_tokio_copies[copy].seen;
+	if (!*seen)
+		*seen = d9_map_kept(SEEN_WORDS * sizeof(**seen));
+	return makers && *seen;
 }
 
 /* ---- workers ------------------------------------------------------------------------------------------------ */

@@ -6,6 +6,9 @@
 #define D9_INTERPOSE_TOKIO_TASKS_H
 #include "tokio_patch.h"
 
+/* Memory for a copy's tasks, which only programs with Tokio need.  False: none to be had. */
+bool d9_tokio_room_for(d9_u32 copy);
+
 /* Is this the first time that anybody asks for the task of this number?  One of two million that came after it: no. */
 bool d9_tokio_first(d9_u32 copy, d9_u64 id);
 

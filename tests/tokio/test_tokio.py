@@ -8,6 +8,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
+from contract.contract import Judge  # noqa: E402
 from harness import check, equal  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -158,6 +159,59 @@ def tasks_of_older_versions_are_bounded_by_their_first_poll(box, build):
     equal({e["task"]: e["t_ns"] for e in rec.spawns}, first, "first polls")
 
 
+def of_future(build, name):
+    """What a task's name must say: the type where debug information has it, else where its code lies."""
+    crate = os.path.basename(program(build))
+    where = r"%s\+0x[0-9a-f]+" % crate
+    return re.fullmatch(where if "stripped" in build else r"%s::(Counted<.*>|job::.*)" % crate, name)
+
+
+@harness.parametrise(BUILDS)
+def d9_tasks_tells_what_was_recorded(box, build):
+    _, truth, rec = record(box, build, "blocking")
+    doc = json.loads(box.d9("tasks", "--json", box.dir).out)
+    Judge().document("d9.tasks/1", doc)
+    equal([(m["index"], m["path"], m["state"]) for m in doc["modules"]], [(1, program(build), "patched")], "modules")
+    tasks = {t["id"]: t for t in doc["tasks"]}
+    equal(sorted(tasks), sorted(rec.made), "tasks")
+    polls = collections.Counter(e["task"] for e in rec.polls + rec.jobs)
+    wakes = collections.Counter(e["task"] for e in rec.wakes)
+    equal(sum(t["kind"] == "blocking" for t in tasks.values()), truth["jobs"], "blocking jobs")
+    for number, t in tasks.items():
+        e = rec.made[number]
+        equal((t["module"], t["polls"], t["wakes"]), (1, polls[number], wakes[number]), "task %s" % t)
+        equal((t["kind"], t["spawn"]), ("blocking" if e["flags"] & 2 else "async", "exact" if e["flags"] & 1 else "bounded"), "task %s" % t)
+        equal((t["spawned_ns"], t["parent"]), (e["made_ns"] or e["t_ns"], e["parent"] or None), "task %s" % t)
+        equal(t["outcome"], "ready", "task %s" % t)
+        check(of_future(build, t["name"]), "name of a task: %s" % t["name"])
+        check(t["polls"] == 0 or e["flags"] & 1 == 0 or t["wake_delay_max_ns"] is not None, "from its making to its first poll: %s" % t)
+    job = next(t for t in tasks.values() if t["kind"] == "blocking")
+    life = json.loads(box.d9("task", job["key"], "--json", box.dir).out)
+    Judge().document("d9.task/1", life)
+    equal([e["event"] for e in life["events"]], ["spawn", "poll", "end"], "life of a job")
+    check("Tokio, module 1, blocking pools: %d jobs" % truth["jobs"] in box.d9("report", box.dir).out, "not told to people")
+
+
+@harness.parametrise(BUILDS)
+def d9_task_tells_who_woke_it(box, build):
+    _, _, rec = record(box, build, "delay")
+    waiter, waker = sorted(rec.made)
+    life = json.loads(box.d9("task", str(waiter), "--json", box.dir).out)
+    wake = [e for e in life["events"] if e["event"] == "wake"]
+    equal([(e["by"], e["source"]) for e in wake], [(waker, "task")], "its wake")
+    check(max(e["queue_ns"] or 0 for e in life["events"]) >= 40e6, "from wake to poll: %s" % life["events"])
+    check("woken by task %d" % waker in box.d9("task", str(waiter), box.dir).out, "not told to people")
+
+
+@harness.test
+def why_a_tokio_is_left_alone(box):
+    record(box, "1.54", "yields", env={"D9_RUNTIMES": "scan"})
+    doc = json.loads(box.d9("tasks", "--json", box.dir).out)
+    Judge().document("d9.tasks/1", doc)
+    equal([(m["index"], m["path"], m["state"]) for m in doc["modules"]], [(None, program("1.54"), "refused")], "modules")
+    check("D9_RUNTIMES=scan" in doc["modules"][0]["why"], "why: %s" % doc["modules"])
+
+
 @harness.parametrise(BUILDS)
 def workers_have_their_index(box, build):
     _, _, rec = record(box, build, "workers")
@@ -214,7 +268,7 @@ def what_was_found_is_said_once(box, build):
     record(box, build, "yields")
     said = notes(box, "note")
     equal(len(said), 1, "notes %s" % said)
-    check(re.fullmatch(r"the program: Tokio, \d+ kinds of tasks, recorded as module 1", said[0]), said[0])
+    check(re.fullmatch(re.escape(program(build)) + r": Tokio, \d+ kinds of tasks, recorded as module 1", said[0]), said[0])
     equal(notes(box, "warning"), [], "warnings")
 
 
@@ -259,7 +313,7 @@ def status_shows_what_was_found(box):
     equal(p.stdout.readline().split(), ["READY"], "the program")
     processes = json.loads(box.d9("status", "--json", box.dir).out)["processes"]
     check("recorded as module 1" in processes[0]["notes"][0], "notes: %s" % processes)
-    check("note: the program: Tokio" in box.d9("status", box.dir).out, "not told to people")
+    check("note: %s: Tokio" % program("1.54") in box.d9("status", box.dir).out, "not told to people")
     box.finish_with_input(p, "")
 
 

@@ -1392,6 +1392,22 @@ START_TEST(chunks_out_of_order_are_put_right)
 }
 END_TEST
 
+START_TEST(polls_out_of_order_are_put_right)
+{
+	tb_poll(&B, 1, 7, 3, 0, MS(11), MS(12));
+	tb_poll(&B, 1, 7, 3, 0, MS(10), MS(12));
+	tb_poll(&B, 1, 7, 3, 0, MS(5), MS(6)); /* of a chunk that was written later */
+	tb_poll(&B, 1, 8, 3, 0, MS(7), MS(8));
+	analyse();
+	static const double t0[] = {5, 7, 11, 10};
+	const struct d9_model_thread *mt = &M->threads[thread(100)];
+	ck_assert_uint_eq(mt->polls.n, 4);
+	for (size_t i = 0; i < 4; i++)
+		ck_assert_uint_eq(mt->polls.v[i].t0 - T->t_begin, MS(t0[i]));
+	ck_assert_uint_eq(d9_model_task(M, thread(100), T->t_begin + MS(7.5), T->t_begin + MS(8)), 8);
+}
+END_TEST
+
 /* ---- tasks ---------------------------------------------------------------------------------------- */
 
 static void queued(d9_u32 i, size_t n, ...)
@@ -1539,6 +1555,125 @@ START_TEST(lives_of_tasks)
 }
 END_TEST
 
+/* A worker whose task polls are seen: what it does between them for long is a poll too, of no task. */
+START_TEST(polls_of_no_task)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x4000, 300, NULL), call = tb_site(&B, "nanosleep", 0x5000, 300, NULL);
+	for (int i = 0; i < 20; i++)
+		tb_span(&B, 1, home, (struct tb_span){.t0 = MS(100.0 * i), .t1 = MS(100.0 * i + 10)});
+	B.runtime_module = 1;
+	tb_poll(&B, 1, 7, 1u << 24 | 1, 0, MS(10.2), MS(40)); /* 0.2 ms before it are the runtime's */
+	tb_poll(&B, 1, 7, 1u << 24 | 1, 0, MS(52), MS(55));   /* within the next: block_in_place, block_on */
+	tb_poll(&B, 1, 8, 1u << 24 | 1, 0, MS(50), MS(60));
+	tb_span(&B, 1, call, (struct tb_span){.t0 = MS(62), .t1 = MS(98)}); /* in what block_on runs */
+	tb_poll(&B, 1, 8, 1u << 24 | 1, 0, MS(105), MS(210.5));             /* over a park, if one is inside */
+	analyse();
+	const struct d9_model_thread *mt = &M->threads[thread(100)];
+	struct {
+		double t0, t1;
+		d9_u32 rt, calls;
+	} want[] = {{10.2, 40, 1, 0}, {40, 50, 0, 0}, {52, 55, 2, 0}, {50, 60, 3, 0}, {60, 100, 0, 1}};
+	for (size_t i = 0; i < 5; i++) {
+		ck_assert_uint_eq(mt->polls.v[i].t0 - T->t_begin, MS(want[i].t0));
+		ck_assert_uint_eq(mt->polls.v[i].t1 - T->t_begin, MS(want[i].t1));
+		ck_assert_uint_eq(mt->polls.v[i].rt, want[i].rt);
+		ck_assert_uint_eq(mt->polls.v[i].n, want[i].calls);
+	}
+	ck_assert_uint_eq(mt->polls.v[5].rt, 4);
+	ck_assert_uint_eq(mt->polls.v[6].t0 - T->t_begin, MS(210.5));
+	ck_assert_uint_eq(mt->polls.v[6].t1 - T->t_begin, MS(300));
+}
+END_TEST
+
+/* What was seen of a runtime that tells nobody: module 1, whose runtime 3 is 1 << 24 | 3 and its blocking pools 1 << 24. */
+START_TEST(lives_of_tasks_that_were_seen)
+{
+	const d9_u32 rt = 1u << 24 | 3, pools = 1u << 24;
+	struct d9_tasks all;
+	tb_thread(&B, 2, 0, 101, "worker");
+	B.runtime_module = 1;
+	tb_seen(&B, 2, 7, rt, MS(4), (struct tb_maker){.t = MS(1), .task = 5, .thread = 1, .flags = D9_SPAWN_EXACT});
+	B.outcome = 3; /* woken meanwhile, by what was compiled into it */
+	tb_poll(&B, 2, 7, rt, 0, MS(4), MS(5));
+	B.outcome = 4; /* over, and aborted meanwhile */
+	tb_poll(&B, 2, 7, rt, 0, MS(8), MS(9));
+	tb_task_end(&B, 2, 7, 4, MS(9));
+	tb_seen(&B, 2, 8, rt, MS(10), (struct tb_maker){0}); /* not known when it was made */
+	B.outcome = 0;
+	tb_poll(&B, 2, 8, rt, 0, MS(10), MS(11));
+	tb_seen(&B, 1, 9, pools, MS(15),
+		(struct tb_maker){.t = MS(12), .task = 8, .thread = 2, .flags = D9_SPAWN_EXACT | D9_SPAWN_JOB});
+	B.outcome = 1;
+	tb_poll(&B, 1, 9, pools, D9_NO_INDEX, MS(15), MS(20));
+	B.runtime_module = B.outcome = 0;
+	tb_poll(&B, 2, 7, 1u << 24 | 3, 0, MS(30), MS(31)); /* a program may tell of the same numbers */
+	analyse();
+	d9_tasks_make(M, &all);
+	ck_assert_uint_eq(all.of.n, 4);
+	ck_assert_uint_eq(all.of.v[0].module, 0);
+	const struct d9_task *k = &all.of.v[1];
+	ck_assert(k[0].exact && !k[0].job && !k[0].name.n);
+	ck_assert_uint_eq(k[0].spawned - T->t_begin, MS(1));
+	ck_assert_uint_eq(k[0].parent, 5);
+	ck_assert_uint_eq(k[0].moments->thread, thread(101));
+	ck_assert_uint_eq(k[0].moments->by_thread, thread(100));
+	ck_assert_int_eq(k[0].outcome, D9_TASK_OVER);
+	ck_assert_uint_eq(k[0].ended - T->t_begin, MS(9));
+	ck_assert_uint_eq(k[0].waits, 2); /* from 1 to 4, from 5 to 8 */
+	ck_assert_uint_eq(k[0].queue_total, MS(6));
+	ck_assert(!k[1].exact);
+	ck_assert_uint_eq(k[1].waits, 0);
+	ck_assert_uint_eq(k[1].spawned - T->t_begin, MS(10));
+	ck_assert_uint_eq(k[1].idle_since - T->t_begin, MS(11));
+	ck_assert(k[2].exact && k[2].job);
+	ck_assert_uint_eq(k[2].queue_max, MS(3));
+	ck_assert_int_eq(k[2].outcome, D9_TASK_READY);
+	d9_tasks_free(&all);
+	ck_assert_uint_eq(M->runtimes.n, 3);
+	ck_assert_uint_eq(M->runtimes.v[0].module, 0);
+	ck_assert_uint_eq(M->runtimes.v[1].id, pools);
+	ck_assert_uint_eq(M->runtimes.v[1].tasks, 1);
+	ck_assert_uint_eq(M->runtimes.v[2].polls, 3);
+}
+END_TEST
+
+START_TEST(the_future_in_the_name_of_a_function)
+{
+	static const struct {
+		const char *function, *future;
+	} of[] = {
+		{"tokio::runtime::task::raw::poll::<app::serve::{closure#0}, alloc::sync::Arc<tokio::x::Handle>>",
+		 "app::serve::{closure#0}"},
+		{"poll<app::serve::{async_fn_env#0}, alloc::sync::Arc<tokio::x::Handle, alloc::alloc::Global>>",
+		 "app::serve::{async_fn_env#0}"},
+		{"poll<app::Wrap<app::a::{async_block_env#0}, (u8, fn(u8, [u8; 2]) -> u16)>, S>",
+		 "app::Wrap<app::a::{async_block_env#0}, (u8, fn(u8, [u8; 2]) -> u16)>"},
+		{"poll<tokio::runtime::blocking::task::BlockingTask<app::job::{closure_env#0}<u8>>, "
+		 "tokio::x::BlockingSchedule>",
+		 "app::job::{closure_env#0}<u8>"},
+		{"poll<tracing::instrument::Instrumented<tokio::runtime::blocking::task::BlockingTask<app::job>>, S>",
+		 "app::job"},
+		{"poll<core::pin::Pin<alloc::boxed::Box<dyn core::future::Future<Output=()>>>, S>",
+		 "core::pin::Pin<alloc::boxed::Box<dyn core::future::Future<Output=()>>>"},
+		{"tokio::runtime::task::raw::poll", NULL},
+		{"poll<>", NULL},
+		{"polled<a, b>", NULL},
+		{"poll<unfinished::<", "unfinished::<"},
+		{"", NULL},
+	};
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		const char *p;
+		size_t n;
+		bool there = d9_future_in(of[i].function, &p, &n);
+		ck_assert_msg(there == !!of[i].future, "%s", of[i].function);
+		if (there) {
+			ck_assert_uint_eq(n, strlen(of[i].future));
+			ck_assert_msg(!memcmp(p, of[i].future, n), "%s: %.*s", of[i].function, (int)n, p);
+		}
+	}
+}
+END_TEST
+
 START_TEST(no_task_is_idle_across_a_hole)
 {
 	struct d9_tasks all;
@@ -1608,6 +1743,107 @@ START_TEST(a_program_is_over_when_it_becomes_another)
 	tb_exit(&B, 1, MS(400), 4, 0);                  /* when a drainer saw it */
 	analyse();
 	ck_assert_uint_eq(T->threads.v[thread(100)].last - T->t_begin, MS(6));
+}
+END_TEST
+
+/*
+ * Two workers that poll for 100 ms, one task after the other for `step` each, but for a park of worker 1 from 30 to 50 ms
+ * if it parks; task 7 is woken at 20 ms and polled at 60 by worker 0.  delay: time in all that both had no CPU.
+ */
+static void busy_workers(double step, bool parks, double delay)
+{
+	tb_thread(&B, 2, 0, 101, "worker");
+	B.runtime_module = 1;
+	for (d9_u32 th = 1; th <= 2; th++) {
+		tb_cpu(&B, th, 0, 0, 0);
+		tb_cpu(&B, th, MS(100), MS(100 - delay), MS(delay));
+		for (double t = 0; t < 100; t += step) {
+			if (th == 2 && parks && t >= 30 && t < 50)
+				continue;
+			tb_poll(&B, th, th == 1 && t == 60 ? 7 : 50 + th, 1u << 24 | 1, th - 1, MS(t), MS(t + step));
+		}
+	}
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
+	if (parks)
+		tb_span(&B, 2, home, (struct tb_span){.t0 = MS(30), .t1 = MS(50)});
+	for (int i = 0; i < 20; i++) /* so that it is seen where they park */
+		tb_span(&B, 2, home, (struct tb_span){.t0 = MS(100 + 2 * i), .t1 = MS(101 + 2 * i)});
+	tb_wake(&B, 1, 7, 1u << 24 | 1, MS(20));
+	analyse();
+}
+
+START_TEST(wake_delay)
+{
+	busy_workers(2, false, 3);
+	const struct d9_finding *f = need("wake-delay");
+	ck_assert_uint_eq(measured(f, "wake_ns"), MS(40));
+	ck_assert_uint_eq(f->count, 1);
+	ck_assert_int_eq(f->severity, D9_WARNING);
+	ck_assert(strstr(f->title, "40 ms for one of 2 workers") != NULL);
+	only("wake-delay");
+}
+END_TEST
+
+START_TEST(no_wake_delay_where_a_worker_parked)
+{
+	busy_workers(2, true, 3);
+	ck_assert_ptr_null(find("wake-delay"));
+}
+END_TEST
+
+START_TEST(no_wake_delay_for_want_of_a_cpu)
+{
+	busy_workers(2, false, 30);
+	ck_assert_ptr_null(find("wake-delay"));
+}
+END_TEST
+
+START_TEST(no_wake_delay_behind_one_poll)
+{
+	busy_workers(30, false, 3); /* from 30 to 60 of the 40 ms from 20: that one is the cause */
+	ck_assert_ptr_null(find("wake-delay"));
+}
+END_TEST
+
+/* One task is polled 1500 times, by one worker or another: moves of a hundred polls; from_first: polls of a hundred on worker 0. */
+static void poll_often(unsigned moves, unsigned on_first)
+{
+	tb_thread(&B, 2, 0, 101, "worker");
+	B.runtime_module = 1;
+	for (d9_u32 i = 0; i < 1500; i++) {
+		d9_u32 worker = moves > 50 ? i & 1 : i % 100 >= on_first;
+		tb_poll(&B, 1 + worker, 7, 1u << 24 | 1, worker, MS(0.1 * i), MS(0.1 * i + 0.05));
+	}
+	analyse();
+}
+
+START_TEST(task_migration)
+{
+	poll_often(100, 50);
+	const struct d9_finding *f = need("task-migration");
+	ck_assert_uint_eq(measured(f, "migrations"), 1499);
+	ck_assert_uint_eq(measured(f, "workers"), 2);
+	ck_assert_uint_eq(measured(f, "per_ms") / 100, 99); /* 1499 in 149.95 ms */
+	ck_assert_int_eq(f->severity, D9_INFO);
+	only("task-migration");
+}
+END_TEST
+
+START_TEST(worker_imbalance)
+{
+	poll_often(2, 80);
+	const struct d9_finding *f = need("worker-imbalance");
+	ck_assert_uint_eq(measured(f, "count"), 1500);
+	ck_assert_uint_eq(measured(f, "share"), 800);
+	ck_assert_int_eq(f->severity, D9_INFO);
+	only("worker-imbalance");
+}
+END_TEST
+
+START_TEST(polls_that_are_spread_are_no_finding)
+{
+	poll_often(2, 70);
+	nothing();
 }
 END_TEST
 
@@ -1790,8 +2026,19 @@ int main(void)
 					   a_process_is_over_when_it_ended,
 					   a_program_is_over_when_it_becomes_another,
 					   lives_of_tasks,
+					   polls_out_of_order_are_put_right,
+					   lives_of_tasks_that_were_seen,
+					   polls_of_no_task,
+					   the_future_in_the_name_of_a_function,
 					   no_task_is_idle_across_a_hole,
 					   task_leak,
+					   wake_delay,
+					   no_wake_delay_where_a_worker_parked,
+					   no_wake_delay_for_want_of_a_cpu,
+					   no_wake_delay_behind_one_poll,
+					   task_migration,
+					   worker_imbalance,
+					   polls_that_are_spread_are_no_finding,
 					   tasks_that_end_are_no_leak,
 					   tasks_whose_ends_are_not_told_are_no_leak,
 					   tasks_that_run_are_no_leak,

@@ -280,6 +280,8 @@ void tb_poll(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u32 wo
 	struct d9_ev_poll e = REC(poll, .t = b->at + t1);
 	e.dur = t1 - t0;
 	e.task = task;
+	e.module = b->runtime_module;
+	e.outcome = b->outcome;
 	e.runtime = runtime;
 	e.worker = worker;
 	PUT(b, thread, e);
@@ -298,6 +300,7 @@ void tb_wake(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t)
 {
 	struct d9_ev_wake e = REC(wake, .t = b->at + t);
 	e.task = task;
+	e.module = b->runtime_module;
 	e.runtime = runtime;
 	PUT(b, thread, e);
 }
@@ -313,10 +316,25 @@ void tb_spawn(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t
 		PUT(b, thread, e);
 }
 
+void tb_seen(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t, struct tb_maker by)
+{
+	struct d9_ev_task_spawn e = REC(task_spawn, .t = b->at + t);
+	e.task = task;
+	e.module = b->runtime_module;
+	e.runtime = runtime;
+	e.made = by.t ? b->at + by.t : 0;
+	e.thread = by.t ? by.thread : D9_THREAD_NONE;
+	e.parent = by.task;
+	e.flags = by.flags;
+	e.code = by.code;
+	PUT(b, thread, e);
+}
+
 void tb_task_end(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 outcome, d9_u64 t)
 {
 	struct d9_ev_task_end e = REC(task_end, .t = b->at + t);
 	e.task = task;
+	e.module = b->runtime_module;
 	e.outcome = outcome;
 	PUT(b, thread, e);
 }

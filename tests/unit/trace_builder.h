@@ -18,8 +18,10 @@ struct tb {
 	void *memory;
 	struct d9_segw *w;
 	d9_u32 next_site, sequence, family;
-	d9_u32 offset[256]; /* by thread: where the next record lies in its chunk */
-	d9_u64 at;          /* moments are given from here on */
+	d9_u32 offset[256];    /* by thread: where the next record lies in its chunk */
+	d9_u64 at;             /* moments are given from here on */
+	d9_u32 runtime_module; /* of what is told of tasks; 0: by the program */
+	d9_u32 outcome;        /* of polls */
 };
 
 void tb_new(struct tb *b);                      /* an empty traces folder */
@@ -53,6 +55,12 @@ void tb_poll(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u32 wo
 void tb_park(struct tb *b, d9_u32 thread, d9_u32 runtime, d9_u32 worker, d9_u64 t0, d9_u64 t1);
 void tb_wake(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t);
 void tb_spawn(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t, const char *name); /* name: or NULL */
+/* A runtime's task is seen at t for the first time.  by.t: when it was made, by which thread and task; 0 = not known. */
+struct tb_maker {
+	d9_u64 t, task, code;
+	d9_u32 thread, flags;
+};
+void tb_seen(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t, struct tb_maker by);
 void tb_task_end(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 outcome, d9_u64 t);
 void tb_control(struct tb *b, d9_u64 t, d9_u64 mask);
 void tb_exec(struct tb *b, d9_u32 thread, d9_u64 t, d9_i32 pid, const char *path);
