@@ -28,6 +28,16 @@ struct d9_cu_range {
 	Dwarf_Off cu;
 };
 
+/* The functions of a compile unit, by address: made for the units that are asked for. */
+struct d9_cu {
+	Dwarf_Off cu;
+	struct d9_cu_function {
+		d9_u64 start, end;
+		Dwarf_Off die;
+	} * v;
+	size_t n;
+};
+
 struct d9_object {
 	int fd, debug_fd;
 	Elf *elf;
@@ -46,6 +56,8 @@ struct d9_object {
 	Dwarf *dwarf;
 	struct d9_cu_range *cus; /* sorted by start */
 	size_t n_cus;
+	struct d9_cu *units;
+	size_t n_units;
 	d9_u64 own_bytes; /* code of units that are not a toolchain's own library */
 	bool own_rust;
 

@@ -144,17 +144,131 @@ static void line_of(Dwarf_Die *cu, d9_u64 vaddr, struct d9_line *ret)
 		*ret = (struct d9_line){0}; /* line 0: code that belongs to no line */
 }
 
-/* The scopes around vaddr as the code is nested: dwarf_getscopes goes on where an inlined function was written. */
-static int scopes_at(Dwarf_Die *cu, d9_u64 vaddr, Dwarf_Die **ret)
+/* ---- functions ------------------------------------------------------------------------------------------- */
+
+/*
+ * dwarf_getscopes passes by a scope that has no addresses of its own, and all functions of Rust lie in namespaces; from an inlined
+ * function it goes on where that was written.  So the functions of a unit are gathered here, from wherever they lie.
+ */
+#define NESTED_MAX 64 /* scopes within scopes: a file may say anything */
+
+static bool holds_functions(int tag)
 {
-	Dwarf_Die *scopes = NULL;
-	int n = dwarf_getscopes(cu, vaddr, &scopes);
-	if (n <= 0)
-		return 0;
-	Dwarf_Die innermost = scopes[0];
-	free(scopes);
-	return dwarf_getscopes_die(&innermost, ret);
+	return tag == DW_TAG_namespace || tag == DW_TAG_structure_type || tag == DW_TAG_class_type ||
+	       tag == DW_TAG_union_type || tag == DW_TAG_enumeration_type || tag == DW_TAG_module;
 }
+
+static bool add_function(struct d9_cu *u, size_t *capacity, Dwarf_Die *die)
+{
+	Dwarf_Addr base, start, end;
+	for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &start, &end)) > 0;) {
+		if (start >= end)
+			continue;
+		if (u->n == *capacity) {
+			size_t more = *capacity ? *capacity * 2 : 64;
+			void *p = realloc(u->v, more * sizeof(*u->v));
+			if (!p)
+				return false;
+			u->v = p;
+			*capacity = more;
+		}
+		u->v[u->n++] = (struct d9_cu_function){start, end, dwarf_dieoffset(die)};
+	}
+	return true;
+}
+
+static bool gather_functions(struct d9_cu *u, size_t *capacity, Dwarf_Die *parent, unsigned depth)
+{
+	Dwarf_Die die;
+	if (depth > NESTED_MAX || dwarf_child(parent, &die) != 0)
+		return true;
+	for (;;) {
+		int tag = dwarf_tag(&die);
+		if (tag == DW_TAG_subprogram && !add_function(u, capacity, &die))
+			return false;
+		if (holds_functions(tag) && !gather_functions(u, capacity, &die, depth + 1))
+			return false;
+		Dwarf_Off here = dwarf_dieoffset(&die);
+		if (dwarf_siblingof(&die, &die) != 0 || dwarf_dieoffset(&die) <= here)
+			return true;
+	}
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct d9_cu_function *x = a, *y = b;
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static const struct d9_cu *unit_of(struct d9_object *o, Dwarf_Die *cu)
+{
+	size_t capacity = 0;
+	for (size_t i = 0; i < o->n_units; i++)
+		if (o->units[i].cu == dwarf_dieoffset(cu))
+			return &o->units[i];
+	struct d9_cu u = {.cu = dwarf_dieoffset(cu)}, *units = realloc(o->units, (o->n_units + 1) * sizeof(*units));
+	if (!units)
+		return NULL;
+	o->units = units;
+	if (!gather_functions(&u, &capacity, cu, 0))
+		u.n = 0; /* no memory for all, and a part of them would give wrong names */
+	if (u.n)
+		qsort(u.v, u.n, sizeof(*u.v), by_address);
+	o->units[o->n_units] = u;
+	return &o->units[o->n_units++];
+}
+
+static bool find_function(struct d9_object *o, Dwarf_Die *cu, d9_u64 vaddr, Dwarf_Die *ret)
+{
+	const struct d9_cu *u = unit_of(o, cu);
+	size_t lo = 0, hi = u ? u->n : 0;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (u->v[mid].start <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && vaddr < u->v[lo - 1].end && dwarf_offdie(o->dwarf, u->v[lo - 1].die, ret);
+}
+
+static bool holds_code(int tag)
+{
+	return tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block || tag == DW_TAG_try_block ||
+	       tag == DW_TAG_catch_block;
+}
+
+/* The scope directly inside of `in` that vaddr lies in. */
+static bool scope_in(Dwarf_Die *in, d9_u64 vaddr, Dwarf_Die *ret)
+{
+	if (dwarf_child(in, ret) != 0)
+		return false;
+	for (;;) {
+		if (holds_code(dwarf_tag(ret)) && dwarf_haspc(ret, vaddr) == 1)
+			return true;
+		Dwarf_Off here = dwarf_dieoffset(ret);
+		if (dwarf_siblingof(ret, ret) != 0 || dwarf_dieoffset(ret) <= here)
+			return false;
+	}
+}
+
+/* The scopes around vaddr as the code is nested, innermost first, from the function on; to be freed. */
+static int scopes_at(struct d9_object *o, Dwarf_Die *cu, d9_u64 vaddr, Dwarf_Die **ret)
+{
+	Dwarf_Die scopes[NESTED_MAX];
+	int n = 1;
+	if (!find_function(o, cu, vaddr, &scopes[NESTED_MAX - 1]))
+		return 0;
+	while (n < NESTED_MAX && scope_in(&scopes[NESTED_MAX - n], vaddr, &scopes[NESTED_MAX - n - 1]))
+		n++;
+	*ret = malloc((size_t)n * sizeof(**ret));
+	if (!*ret)
+		return 0;
+	memcpy(*ret, &scopes[NESTED_MAX - n], (size_t)n * sizeof(**ret));
+	return n;
+}
+
+/* ---- answers -------------------------------------------------------------------------------------------- */
 
 size_t d9_object_lines(struct d9_object *o, d9_u64 vaddr, struct d9_line *ret, size_t max)
 {
@@ -165,7 +279,7 @@ size_t d9_object_lines(struct d9_object *o, d9_u64 vaddr, struct d9_line *ret, s
 		return 0;
 	struct d9_line here;
 	line_of(&cu, vaddr, &here);
-	int n_scopes = scopes_at(&cu, vaddr, &scopes);
+	int n_scopes = scopes_at(o, &cu, vaddr, &scopes);
 	for (int i = 0; i < n_scopes && n + 1 < max; i++) {
 		int tag = dwarf_tag(&scopes[i]);
 		if (tag == DW_TAG_subprogram)
@@ -190,7 +304,7 @@ const char *d9_object_generic_name(struct d9_object *o, d9_u64 vaddr)
 	open_dwarf(o);
 	if (!find_cu(o, vaddr, &cu))
 		return NULL;
-	int n = scopes_at(&cu, vaddr, &scopes);
+	int n = scopes_at(o, &cu, vaddr, &scopes);
 	for (int i = 0; i < n && !name; i++)
 		if (dwarf_tag(&scopes[i]) == DW_TAG_subprogram)
 			name = dwarf_diename(&scopes[i]);
@@ -202,5 +316,8 @@ void d9_object_free_lines(struct d9_object *o)
 {
 	if (o->dwarf)
 		dwarf_end(o->dwarf);
+	for (size_t i = 0; i < o->n_units; i++)
+		free(o->units[i].v);
+	free(o->units);
 	free(o->cus);
 }

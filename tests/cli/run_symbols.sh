@@ -72,6 +72,12 @@ if command -v rustc >/dev/null; then
 		expect "rustc $flags" dump_self '<slice_prog::Worker<T> as slice_prog::Job>::go' ... slice_prog::apply \
 			slice_prog::outer ... '$'
 	done
+	# Functions of Rust lie in namespaces: an inlined call is named there too, and each line is its own function's.
+	rustc --edition 2021 -O -g -C link-arg="$dir/slice_dump.o" -o "$dir/rs" "$src/slice_prog.rs" || exit 99
+	DUMP=$dir/dump "$dir/rs" || failed=1
+	call=$(grep -n 'apply(|x|' "$src/slice_prog.rs" | cut -d: -f1) body=$(grep -n 'black_box(f(3))' "$src/slice_prog.rs" | cut -d: -f1)
+	expect "rustc inlined" dump_self '<slice_prog::Worker<T> as slice_prog::Job>::go' "+slice_prog::outer::{{closure}}@slice_prog.rs:$call" \
+		"slice_prog::apply@slice_prog.rs:$body" "slice_prog::outer@slice_prog.rs:$call" ... '$'
 else
 	echo "no rustc: left out"
 fi
