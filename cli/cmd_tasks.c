@@ -157,9 +157,9 @@ static void tell_why_none(const struct d9_tasks *t)
 {
 	fprintf(stderr,
 		t->of.n ? "d9: none of the %zu tasks of this recording is of that kind\n"
-			: "d9: no task here: no program of this recording has a Tokio whose tasks are seen (`d9 "
-			  "status` says why), or told "
-			  "of its tasks (shim/d9.h)\n",
+			: "d9: no task here: neither did a Tokio make one that was seen (--json says which were "
+			  "found), nor did a "
+			  "program tell of any (shim/d9.h)\n",
 		t->of.n);
 }
 

@@ -49,6 +49,8 @@ static inline bool d9_spawn_is_exact(const struct d9_ev_task_spawn *e)
 {
 	return !e->module || e->flags & D9_SPAWN_EXACT;
 }
+/* A poll of a task of a runtime that was cancelled before: the runtime drops it and runs nothing of it. */
+static inline bool d9_is_dropped(d9_u32 module, d9_u32 outcome) { return module && outcome == 2; }
 static inline bool d9_same_task(const struct d9_moment *a, const struct d9_moment *b)
 {
 	return a->proc == b->proc && a->module == b->module && a->task == b->task;

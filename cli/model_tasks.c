@@ -171,7 +171,7 @@ static void add_moment(struct d9_model *m, const struct d9_moment *x, saying *sa
 	of->wakes += x->what == D9_TASK_WAKE;
 	if (x->what != D9_TASK_POLL)
 		return;
-	of->polls++;
+	of->polls += !d9_is_dropped(x->module, m->t->threads.v[x->thread].rt.v[x->index].outcome);
 	of->poll_total += x->t1 - x->t;
 	of->poll_max = x->t1 - x->t > of->poll_max ? x->t1 - x->t : of->poll_max;
 }

@@ -20,12 +20,19 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+static d9_u32 told_outcome(const struct d9_model *m, const struct d9_moment *poll)
+{
+	return m->t->threads.v[poll->thread].rt.v[poll->index].outcome;
+}
+
 static void count_pollers(const struct d9_model *m, struct d9_task *k)
 {
 	d9_u64 *of = d9_must_alloc(k->polls, sizeof(*of)), n = 0;
-	for (size_t i = 0; i < k->n_moments; i++)
-		if (k->moments[i].what == D9_TASK_POLL)
-			of[n++] = poller(m, &k->moments[i]);
+	for (size_t i = 0; i < k->n_moments; i++) {
+		const struct d9_moment *x = &k->moments[i];
+		if (x->what == D9_TASK_POLL && !d9_is_dropped(x->module, told_outcome(m, x)))
+			of[n++] = poller(m, x);
+	}
 	for (size_t i = 1; i < n; i++)
 		k->migrations += of[i] != of[i - 1];
 	qsort(of, n, sizeof(*of), by_number);
@@ -43,7 +50,7 @@ static enum d9_task_outcome outcome_of(d9_u32 told)
 static void add_poll(struct d9_task *k, const struct d9_moment *x, d9_u32 outcome)
 {
 	d9_u64 dur = x->t1 - x->t;
-	k->polls++;
+	k->polls += !d9_is_dropped(x->module, outcome);
 	k->poll_total += dur;
 	k->poll_max = dur > k->poll_max ? dur : k->poll_max;
 	if (x->since) {
@@ -64,7 +71,7 @@ static void add(const struct d9_model *m, struct d9_task_names *names, struct d9
 	if (x->runtime != D9_NO_INDEX)
 		k->runtime = x->runtime;
 	if (x->what == D9_TASK_POLL) {
-		add_poll(k, x, th->rt.v[x->index].outcome);
+		add_poll(k, x, told_outcome(m, x));
 		return;
 	}
 	const struct d9_trace_event *e = &th->events.v[x->index];

@@ -201,6 +201,34 @@ static void add(struct d9_view *v, d9_u32 proc, const struct memory *from, const
 	d9_store_release(&t->ready, 1);
 }
 
+void d9_modules_add_image(struct d9_view *v, d9_u32 proc, const struct dl_phdr_info *image, d9_u64 now,
+			  bool (*back)(const void *, d9_u64))
+{
+	struct memory mem = memory_of(0);
+	d9_u64 first = 0; /* address of the first byte of the file */
+	bool known_first = false;
+	for (int i = 0; i < image->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &image->dlpi_phdr[i];
+		if (p->p_type != PT_LOAD)
+			continue;
+		d9_u64 start = (image->dlpi_addr + p->p_vaddr) & ~4095ull;
+		struct mapping m = {.start = start,
+				    .end = D9_PAGES(image->dlpi_addr + p->p_vaddr + p->p_memsz),
+				    .offset = p->p_offset & ~4095ull,
+				    .exec = p->p_flags & PF_X,
+				    .path = image->dlpi_name};
+		if (!known_first && !m.offset) {
+			first = start;
+			known_first = true;
+		}
+		d9_u32 n = d9_load_acquire(&v->h->module_next);
+		if (m.exec && !find(v, proc, &m, n < D9_N_MODULES ? n : D9_N_MODULES))
+			add(v, proc, &mem, &m, first, now, back);
+	}
+	if (mem.file >= 0)
+		(void)d9_sys1(SYS_close, mem.file);
+}
+
 /* 1, 0, or -1: its maps cannot be read. */
 static int holds(int pid, const char *path)
 {

@@ -7,6 +7,7 @@
 #define D9_SHIM_MODULES_H
 #include "view.h"
 
+#include <link.h>
 #include <stdbool.h>
 
 /* The name of an io_uring among the mappings: what a program shares with the kernel is mapped, however it then enters it. */
@@ -19,6 +20,10 @@
  */
 bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (*back)(const void *, d9_u64),
 		     d9_u32 *ret_ring);
+
+/* The same for one image of the calling process, as its loader has it: what was opened since the last look, and matters now. */
+void d9_modules_add_image(struct d9_view *v, d9_u32 proc, const struct dl_phdr_info *image, d9_u64 now,
+			  bool (*back)(const void *, d9_u64));
 
 /* Does a line of /proc/PID/maps end with `path`?  pid 0: the caller's own.  False too if the file cannot be read. */
 bool d9_maps_hold(int pid, const char *path);

@@ -85,12 +85,13 @@ def need(program):
 
 
 @functools.lru_cache
-def cargo(folder, program, profile="release"):
-    """Builds a Rust program of the tests, all of them in one folder; its path."""
+def cargo(folder, program, profile="release", flags=""):
+    """Builds a Rust program of the tests, all of them in one folder for each set of the compiler's flags; its path."""
     tool = need("cargo")
-    target = os.path.join(PROGS, "tokio-target")
+    target = os.path.join(PROGS, "tokio-target" + "".join(c if c.isalnum() else "-" for c in flags))
+    env = dict(os.environ, RUSTFLAGS=flags) if flags else None
     r = subprocess.run([tool, "build", "--profile", profile, "--locked", "--quiet", "--target-dir", target], cwd=folder, capture_output=True,
-                       text=True, timeout=900)
+                       text=True, timeout=900, env=env)
     check(r.returncode == 0, "cargo build: " + r.stderr[-2000:])
     return os.path.join(target, profile, program)
 

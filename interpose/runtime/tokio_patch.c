@@ -2,6 +2,7 @@
 #include "tokio_patch.h"
 #include "interpose/elf_lookup.h"
 #include "interpose/real.h"
+#include "shim/modules.h"
 #include "shim/text.h"
 #include "tokio_tasks.h"
 
@@ -160,6 +161,8 @@ static d9_u32 patch(const struct dl_phdr_info *info, const struct d9_tokio_scan 
 	return n;
 }
 
+static d9_u32 round_now; /* looks at the images so far */
+
 static void say_patched(const struct dl_phdr_info *info, const struct d9_tokio_scan *scan, d9_u32 n)
 {
 	char text[128];
@@ -169,6 +172,9 @@ static void say_patched(const struct dl_phdr_info *info, const struct d9_tokio_s
 	d9_text_str(&t, D9_NOTE_MODULE);
 	d9_text_u64(&t, n_copies);
 	d9_shim_note(name_of(info), text);
+	/* What was there at start is known; the others would be looked for only some seconds later. */
+	if (round_now > 1 && info->dlpi_name[0] == '/' && d9_enter_thread())
+		d9_modules_add_image(&d9_shim.v, d9_shim.priv->proc, info, d9_now(), d9_back);
 	if (n >= scan->n_tables)
 		return;
 	t = d9_text_in(text, sizeof(text));
@@ -225,7 +231,7 @@ struct known {
 	d9_u32 round, copy;
 };
 static struct known known[IMAGES];
-static d9_u32 n_known, round_now;
+static d9_u32 n_known;
 static unsigned long long opened_before, closed_before;
 
 struct look {

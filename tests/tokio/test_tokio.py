@@ -13,12 +13,17 @@ from harness import check, equal  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PENDING, READY, CANCELLED, WOKEN, ABORTED, UNKNOWN = 0, 1, 2, 3, 4, 0xFFFFFFFF
-BUILDS = {  # name: folder, profile
-    "1.23": ("v1.23", "release"),
-    "1.38": ("v1.38", "release"),
-    "1.54": ("v1.54", "release"),
-    "1.54 stripped": ("v1.54", "stripped"),
+VERSIONS, NEWEST = ("1.23", "1.38", "1.43", "1.54"), "1.54"
+VARIANTS = {  # name: profile, flags of the compiler
+    "stripped": ("stripped", ""),
+    "frame-pointers": ("release", "-C force-frame-pointers=yes"),
+    "abort": ("abort", ""),
+    "unstable": ("release", "--cfg tokio_unstable"),
 }
+MORE = {"v0": ("release", "-C symbol-mangling-version=v0"), "size": ("release", "-C opt-level=s"), "debug": ("dev", "")}
+if os.environ.get("D9_TEST_MATRIX"):  # scripts/bench matrix
+    VARIANTS.update(MORE)
+BUILDS = list(VERSIONS) + ["%s %s" % (v, kind) for v in VERSIONS for kind in VARIANTS if v == NEWEST or os.environ.get("D9_TEST_MATRIX")]
 SUBTESTS = ("yields", "self_wake", "channels", "timers", "net", "blocking", "local_set", "abort", "abort_running", "panics",
             "evil_wakers", "many_runtimes", "shutdown", "no_tasks", "delay", "storm")
 EXACT = (1, 38)  # from 1.29 on a task's memory says when it was made
@@ -29,8 +34,17 @@ def version(build):
 
 
 def program(build):
-    folder, profile = BUILDS[build]
-    return harness.cargo(os.path.join(HERE, folder), "tokio_truth_" + folder[1:].replace(".", "_"), profile)
+    number, kind = (build.split() + ["release"])[:2]
+    profile, flags = VARIANTS.get(kind, ("release", ""))
+    path = harness.cargo(os.path.join(HERE, "v" + number), "tokio_truth_" + number.replace(".", "_"), profile, flags)
+    return path.replace("/dev/", "/debug/")  # cargo's name of the folder
+
+
+UNWINDS = ("panics", "evil_wakers", "blocking")  # a panic ends the program where it may not unwind
+
+
+def runs(build, subtest):
+    return "abort" not in build or subtest not in UNWINDS
 
 
 def truth_of(r):
@@ -124,7 +138,7 @@ def order(rec):
 ABORTED_IN = {"abort_running": 5}
 
 
-@harness.parametrise([b + " " + s for b in BUILDS for s in SUBTESTS])
+@harness.parametrise([b + " " + s for b in BUILDS for s in SUBTESTS if runs(b, s)])
 def counts_are_the_programs_own(box, name):
     build, subtest = name.rsplit(" ", 1)
     r, truth, rec = record(box, build, subtest)
@@ -141,6 +155,8 @@ def counts_are_the_programs_own(box, name):
 @harness.parametrise([b for b in BUILDS if version(b) >= EXACT])
 def tasks_know_who_made_them(box, build):
     for subtest in ("storm", "blocking", "net"):
+        if not runs(build, subtest):
+            continue
         _, truth, rec = record(box, build, subtest)
         equal([e for e in rec.spawns if not e["flags"] & 1], [], "tasks whose making was not seen, in " + subtest)
         nested = [e for e in rec.spawns if e["parent"] and not e["flags"] & 2]
@@ -166,7 +182,7 @@ def of_future(build, name):
     return re.fullmatch(where if "stripped" in build else r"%s::(Counted<.*>|job::.*)" % crate, name)
 
 
-@harness.parametrise(BUILDS)
+@harness.parametrise([b for b in BUILDS if runs(b, "blocking")])
 def d9_tasks_tells_what_was_recorded(box, build):
     _, truth, rec = record(box, build, "blocking")
     doc = json.loads(box.d9("tasks", "--json", box.dir).out)
@@ -190,6 +206,43 @@ def d9_tasks_tells_what_was_recorded(box, build):
     Judge().document("d9.task/1", life)
     equal([e["event"] for e in life["events"]], ["spawn", "poll", "end"], "life of a job")
     check("Tokio, module 1, blocking pools: %d jobs" % truth["jobs"] in box.d9("report", box.dir).out, "not told to people")
+
+
+STRESS = int(os.environ.get("D9_TEST_STRESS") or 60_000)
+
+
+def totals(box):
+    """What the report says of Tokio's tasks: polls and tasks, and the events that are missing."""
+    doc = json.loads(box.d9("report", "--json", box.dir, timeout=100 + STRESS / 2000).out)
+    all_of = [r for p in doc["processes"] for r in p["runtimes"] if r["module"]]
+    tasks = [r for r in all_of if r["runtime"] & 0xFFFFFF]
+    return sum(r["polls"] for r in tasks), sum(r["tasks"] for r in tasks), doc["losses"]["dropped_events"]
+
+
+@harness.parametrise(VERSIONS)
+def a_poll_that_only_drops_its_task_is_none(box, build):
+    _, truth, rec = record(box, build, "abort")
+    check(rec.outcomes()[CANCELLED] >= 60, "tasks that were dropped: %s" % rec.outcomes())
+    equal(totals(box), (truth["polls"], truth["tasks"], 0), "polls, tasks, losses")
+
+
+@harness.parametrise(VERSIONS)
+def many_tasks_at_once(box, build):
+    """A storm: whatever is made, woken, aborted and dropped at once is counted, and the program's own counts stay right."""
+    r = box.run([program(build), "stress", str(STRESS)], rc=0, env={"D9_MEM_MB": "1024", "D9_TOTAL_MB": "65536"}, timeout=100 + STRESS / 2000)
+    truth = truth_of(r)
+    polls, tasks, lost = totals(box)
+    print("# %d tasks, %d polls, %d events lost" % (truth["tasks"], truth["polls"], lost))
+    check(truth["tasks"] >= STRESS, "too few tasks: %s" % truth)
+    check(polls <= truth["polls"] <= polls + lost and tasks <= truth["tasks"] <= tasks + lost, "%d polls, %d tasks, %d lost: %s" % (polls, tasks, lost, truth))
+
+
+@harness.parametrise([b for b in BUILDS if "unstable" in b])
+def workers_polled_as_tokio_counts_itself(box, build):
+    r, truth, rec = record(box, build, "metrics")
+    there = collections.Counter(e["worker"] for e in rec.polls)
+    equal(dict(there), {int(w["index"]): int(w["polls"]) for w in r.lines("WORKER") if w["polls"] != "0"}, "polls of each worker")
+    equal(sum(there.values()), truth["polls"], "polls")
 
 
 @harness.parametrise(BUILDS)

@@ -1,6 +1,6 @@
 //! A Tokio program that knows nothing of the recorder and counts its own polls: what d9 says of it must be the same.
 //!
-//!     tokio_truth SUBTEST
+//!     tokio_truth SUBTEST [NUMBER]
 //!
 //! Prints `TRUTH key=value...`: polls of futures of its own, how many returned ready, panicked; tasks made, of them by a task;
 //! blocking jobs that ran.  Every future is wrapped in `Counted`, and every task made through `task`, `local` or `job`.
@@ -602,6 +602,116 @@ fn workers() {
     }
 }
 
+/// Tasks of all kinds that are made, woken, aborted and dropped from everywhere at once, until there were `n` of them.
+fn stress(n: u64) {
+    use tokio::sync::oneshot::{channel, Sender};
+    let rt = threads(4);
+    let (post, letters) = std::sync::mpsc::channel::<Sender<()>>();
+    let letters = Arc::new(Mutex::new(letters));
+    let outside: Vec<_> = (0..2)
+        .map(|_| {
+            let letters = letters.clone();
+            std::thread::spawn(move || loop {
+                let next = letters.lock().unwrap().recv();
+                match next {
+                    Ok(tx) => drop(tx.send(())),
+                    Err(_) => break,
+                }
+            })
+        })
+        .collect();
+    let one = |i: u64, post: std::sync::mpsc::Sender<Sender<()>>| match i % 8 {
+        0 => task(async {
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await
+        }),
+        1 | 2 => task(async move {
+            let (tx, rx) = channel();
+            post.send(tx).unwrap();
+            rx.await.unwrap()
+        }),
+        3 => task(async { task(SelfWake(2)).await.unwrap() }),
+        4 => task(SelfWake(5)),
+        5 => task(async {
+            let (tx, rx) = channel();
+            task(async move { drop(tx.send(())) });
+            rx.await.unwrap()
+        }),
+        6 => task(async move { tokio::time::sleep(millis(i / 8 % 3)).await }),
+        _ => task(async {
+            for h in (0..3).map(|_| task(for_ever())) {
+                h.abort();
+            }
+            tokio::task::yield_now().await
+        }),
+    };
+    for round in 0.. {
+        if TASKS.load(SeqCst) >= n {
+            break;
+        }
+        rt.block_on(async {
+            all((0..1000).map(|i| one(i, post.clone())).collect()).await;
+            all((0..10).map(|_| job(|| ())).collect()).await;
+        });
+        if round % 10 == 0 {
+            let short = threads(2);
+            short.block_on(async {
+                for i in 0..50 {
+                    task(async move { tokio::time::sleep(millis(i)).await });
+                }
+                tokio::task::yield_now().await
+            });
+        }
+    }
+    drop(post);
+    for t in outside {
+        t.join().unwrap();
+    }
+}
+
+/// What a yield costs, which is a wake and a poll: of one task on one thread, which never parks meanwhile.
+fn rate(n: u64) {
+    let per_yield = one_thread().block_on(async move {
+        tokio::spawn(async move {
+            let begin = Instant::now();
+            for _ in 0..n {
+                tokio::task::yield_now().await
+            }
+            begin.elapsed().as_nanos() as f64 / n as f64
+        })
+        .await
+        .unwrap()
+    });
+    println!("RATE ns={per_yield:.2}");
+}
+
+/// What Tokio itself counts, in a build where it does.
+#[cfg(tokio_unstable)]
+fn metrics() {
+    let rt = threads(3);
+    rt.block_on(async {
+        all((0..60)
+            .map(|_| {
+                task(async {
+                    for _ in 0..20 {
+                        spin(Duration::from_micros(50));
+                        tokio::task::yield_now().await
+                    }
+                })
+            })
+            .collect())
+        .await
+    });
+    std::thread::sleep(millis(200)); // a worker hands its counts in when it parks
+    for i in 0..3 {
+        println!("WORKER index={} polls={}", i, rt.metrics().worker_poll_count(i));
+    }
+}
+#[cfg(not(tokio_unstable))]
+fn metrics() {
+    panic!("not in this build")
+}
+
 /// Lives on, and does the same for each line that it is given.
 fn turned() {
     let rt = threads(2);
@@ -633,6 +743,9 @@ fn main() {
         "no_tasks" => no_tasks(),
         "delay" => delay(),
         "storm" => storm(),
+        "rate" => rate(std::env::args().nth(2).unwrap().parse().unwrap()),
+        "stress" => stress(std::env::args().nth(2).unwrap().parse().unwrap()),
+        "metrics" => metrics(),
         "turned" => turned(),
         "workers" => workers(),
         _ => panic!("no such subtest"),

@@ -1605,8 +1605,11 @@ START_TEST(lives_of_tasks_that_were_seen)
 		(struct tb_maker){.t = MS(12), .task = 8, .thread = 2, .flags = D9_SPAWN_EXACT | D9_SPAWN_JOB});
 	B.outcome = 1;
 	tb_poll(&B, 1, 9, pools, D9_NO_INDEX, MS(15), MS(20));
-	B.runtime_module = B.outcome = 0;
-	tb_poll(&B, 2, 7, 1u << 24 | 3, 0, MS(30), MS(31)); /* a program may tell of the same numbers */
+	B.outcome = 2; /* aborted when it was idle: dropped, not run */
+	tb_poll(&B, 2, 8, rt, 0, MS(25), MS(26));
+	tb_task_end(&B, 2, 8, 2, MS(26));
+	B.runtime_module = 0; /* a program may tell of the same numbers, and say what it likes */
+	tb_poll(&B, 2, 7, 1u << 24 | 3, 0, MS(30), MS(31));
 	analyse();
 	d9_tasks_make(M, &all);
 	ck_assert_uint_eq(all.of.n, 4);
@@ -1624,13 +1627,17 @@ START_TEST(lives_of_tasks_that_were_seen)
 	ck_assert(!k[1].exact);
 	ck_assert_uint_eq(k[1].waits, 0);
 	ck_assert_uint_eq(k[1].spawned - T->t_begin, MS(10));
-	ck_assert_uint_eq(k[1].idle_since - T->t_begin, MS(11));
+	ck_assert_uint_eq(k[1].polls, 1);
+	ck_assert_uint_eq(k[1].workers, 1);
+	ck_assert_int_eq(k[1].outcome, D9_TASK_CANCELLED);
+	ck_assert_uint_eq(k[1].ended - T->t_begin, MS(26));
 	ck_assert(k[2].exact && k[2].job);
 	ck_assert_uint_eq(k[2].queue_max, MS(3));
 	ck_assert_int_eq(k[2].outcome, D9_TASK_READY);
 	d9_tasks_free(&all);
 	ck_assert_uint_eq(M->runtimes.n, 3);
 	ck_assert_uint_eq(M->runtimes.v[0].module, 0);
+	ck_assert_uint_eq(M->runtimes.v[0].polls, 1);
 	ck_assert_uint_eq(M->runtimes.v[1].id, pools);
 	ck_assert_uint_eq(M->runtimes.v[1].tasks, 1);
 	ck_assert_uint_eq(M->runtimes.v[2].polls, 3);
