@@ -3,8 +3,8 @@
  * their process had nothing to do but wait for them.
  *
  * A pool here is threads that made the same call and that wait for work at one place (a condition, a semaphore, a
- * futex that is no lock); one of them that waits there meanwhile proves that there was room.  What was queued
- * is not recorded, so the finding is inferred and the queue's delay is not known.
+ * futex that is no lock); one of them that waits there meanwhile proves that there was room.  What was queued is recorded of
+ * Tokio's jobs alone; of other pools the finding is inferred and the queue's delay is not known.
  */
 #include "findings.h"
 
@@ -132,6 +132,23 @@ static bool loop_was_idle(const struct d9_model *m, d9_u32 proc, d9_u64 t0, d9_u
 	return false;
 }
 
+/* How long the job that waited longest for one of the threads stood in the queue meanwhile, of runtimes whose jobs are seen. */
+static d9_u64 queue_wait(const struct d9_model *m, d9_u32 proc, d9_u64 t0, d9_u64 t1)
+{
+	d9_u64 longest = D9_NOT_KNOWN;
+	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
+		const struct d9_model_thread *mt = &m->threads[i];
+		for (size_t k = 0; m->t->threads.v[i].proc == proc && k < mt->queued.n; k++) {
+			const struct d9_queued *q = &mt->queued.v[k];
+			if (!d9_is_pool(&m->t->threads.v[i].rt.v[q->rt]) || !d9_overlap(q->t0, q->t1, t0, t1))
+				continue;
+			if (longest == D9_NOT_KNOWN || q->t1 - q->t0 > longest)
+				longest = q->t1 - q->t0;
+		}
+	}
+	return longest;
+}
+
 /* ---- report ---------------------------------------------------------------------------------------- */
 
 static void report(struct d9_model *m, struct d9_findings *out, const struct stretch *const *of, size_t n, d9_u64 t0,
@@ -140,7 +157,8 @@ static void report(struct d9_model *m, struct d9_findings *out, const struct str
 	const struct d9_span *s = d9_model_span(m, of[0]->thread, of[0]->span);
 	struct d9_finding *f = d9_finding_add(out, "pool-saturated", of[0]->thread);
 	char dur[32];
-	f->inferred = true;
+	d9_u64 waited = queue_wait(m, m->t->threads.v[of[0]->thread].proc, t0, t1);
+	f->inferred = waited == D9_NOT_KNOWN;
 	f->from = t0;
 	f->to = t1;
 	f->harm = t1 - t0;
@@ -149,7 +167,7 @@ static void report(struct d9_model *m, struct d9_findings *out, const struct str
 			 d9_format_duration(t1 - t0, dur));
 	d9_finding_cause(f, m, (struct d9_ref){of[0]->thread, D9_REF_SPAN, of[0]->span});
 	d9_finding_n(f, "pool_threads", n);
-	d9_finding_n(f, "queue_wait_ns", D9_NOT_KNOWN);
+	d9_finding_n(f, "queue_wait_ns", waited);
 	d9_finding_n(f, "blocked_ns", t1 - t0);
 	for (size_t i = 0; i < n; i++) {
 		d9_finding_span(f, (struct d9_ref){of[i]->thread, D9_REF_SPAN, of[i]->span});

@@ -30,9 +30,6 @@ static struct group *group_of(groups *all, d9_u32 proc, const struct d9_rt_span 
 	return &all->v[all->n - 1];
 }
 
-/* Jobs of a blocking pool have no workers: its threads come and go. */
-static bool is_pool(const struct d9_rt_span *r) { return r->module && !(r->runtime & 0xffffff); }
-
 static void gather(const struct d9_model *m, d9_u32 thread, groups *all)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
@@ -40,7 +37,7 @@ static void gather(const struct d9_model *m, d9_u32 thread, groups *all)
 	struct group *last = NULL;
 	for (size_t i = 0; i < th->rt.n; i++) {
 		const struct d9_rt_span *r = &th->rt.v[i];
-		if (r->park || is_pool(r))
+		if (r->park || d9_is_pool(r))
 			continue;
 		if (!last || last->module != r->module || last->runtime != r->runtime)
 			last = group_of(all, th->proc, r);
@@ -50,7 +47,7 @@ static void gather(const struct d9_model *m, d9_u32 thread, groups *all)
 	for (size_t i = 0; i < mt->queued.n; i++) {
 		const struct d9_queued *q = &mt->queued.v[i];
 		const struct d9_rt_span *r = &th->rt.v[q->rt];
-		if (q->t1 - q->t0 < D9_WARN_NS || is_pool(r))
+		if (q->t1 - q->t0 < D9_WARN_NS || d9_is_pool(r))
 			continue;
 		struct group *g = group_of(all, th->proc, r);
 		d9_vec_push(&g->late, (struct wait){thread, q->t0, q->t1});

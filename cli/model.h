@@ -44,6 +44,10 @@ struct d9_moment {
 	d9_u32 thread, index; /* index: of a poll in the thread's rt spans, else in its events */
 	d9_u32 by_thread;     /* did it: `thread`, but for a spawn that another thread tells of */
 };
+/* A job of a blocking pool: these have no workers, for their threads come and go. */
+static inline bool d9_is_pool(const struct d9_rt_span *r) { return r->module && !(r->runtime & 0xffffff); }
+/* The order of d9_model.moments: for qsort, and to look for one. */
+int d9_moment_order(const void *a, const void *b);
 /* A spawn: is known when and by whom?  A program that tells of its own does so then. */
 static inline bool d9_spawn_is_exact(const struct d9_ev_task_spawn *e)
 {
@@ -204,7 +208,8 @@ d9_u32 d9_model_busiest_span(const struct d9_model *m, d9_u32 thread, d9_u64 t0,
 /* Who held what the span waited for: owner word, else who woke it.  D9_NO_INDEX = nobody seen. */
 d9_u32 d9_model_holder_of(const struct d9_model *m, d9_u32 thread, const struct d9_span *s, enum d9_known_by *ret_by);
 d9_u32 d9_model_thread_of_tid(const struct d9_model *m, d9_u32 proc, d9_u32 tid, d9_u64 t_ns);
-/* The task whose reported poll holds all of t0..t1, 0 = none. */
+/* The task's poll, told or seen, that holds all of t0..t1, or NULL; the task, 0 = none. */
+const struct d9_rt_span *d9_model_task_poll(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1);
 d9_u64 d9_model_task(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1);
 /* The lock of an object, or NULL. */
 struct d9_lock *d9_model_lock(const struct d9_model *m, d9_u32 proc, d9_u64 object);

@@ -65,7 +65,7 @@ static void add_told(struct d9_model *m, d9_u32 thread)
 	}
 }
 
-static int by_task(const void *a, const void *b)
+int d9_moment_order(const void *a, const void *b)
 {
 	const struct d9_moment *x = a, *y = b;
 	if (x->proc != y->proc)
@@ -125,7 +125,7 @@ static void find_moments(struct d9_model *m)
 		add_told(m, i);
 	}
 	if (m->moments.n)
-		qsort(m->moments.v, m->moments.n, sizeof(*m->moments.v), by_task);
+		qsort(m->moments.v, m->moments.n, sizeof(*m->moments.v), d9_moment_order);
 	find_since(m);
 	for (size_t i = 0; i < m->t->threads.n; i++)
 		if (m->threads[i].queued.n)
@@ -156,6 +156,8 @@ static void add_workers(struct d9_model *m, d9_u32 thread, saying *said)
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
 	for (size_t i = 0; i < th->rt.n; i++) {
 		d9_u32 r = runtime_of(m, th->proc, th->rt.v[i].module, th->rt.v[i].runtime);
+		if (th->rt.v[i].worker != D9_NO_INDEX && m->threads[thread].role == D9_ROLE_WORKER)
+			m->threads[thread].worker = th->rt.v[i].worker; /* the runtime's own number */
 		if (th->rt.v[i].worker != D9_NO_INDEX)
 			d9_vec_push(said, (struct said){WORKER, r, th->rt.v[i].worker});
 	}
@@ -221,13 +223,19 @@ void d9_tasks_find(struct d9_model *m)
 	d9_vec_free(&said);
 }
 
-d9_u64 d9_model_task(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1)
+const struct d9_rt_span *d9_model_task_poll(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
 	/* The first that ends at t1 or later: the innermost of those around it ends first. */
 	size_t i = t1 ? D9_FIRST_AFTER(th->rt.v, th->rt.n, t1, t1 - 1) : 0;
 	for (unsigned steps = 0; i < th->rt.n && steps < 64; i++, steps++)
 		if (!th->rt.v[i].park && th->rt.v[i].t0 <= t0)
-			return th->rt.v[i].task;
-	return 0;
+			return &th->rt.v[i];
+	return NULL;
+}
+
+d9_u64 d9_model_task(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1)
+{
+	const struct d9_rt_span *poll = d9_model_task_poll(m, thread, t0, t1);
+	return poll ? poll->task : 0;
 }

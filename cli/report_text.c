@@ -1,5 +1,7 @@
 /* The report for people: who ran, what went wrong, then the tables. */
+#include "clean.h"
 #include "report.h"
+#include "tasks.h"
 
 #define THREADS_MAX 12
 #define LOCKS_MAX 8
@@ -170,6 +172,25 @@ static void cause_stack(const struct d9_model *m, const struct d9_finding *f, bo
 	free(s);
 }
 
+/* The task that was polled meanwhile. */
+static void polled_task(const struct d9_model *m, const struct d9_finding *f)
+{
+	if (!f->spans.n)
+		return;
+	struct d9_ref_info r = d9_ref_info(m, f->spans.v[0]);
+	const struct d9_rt_span *poll = d9_model_task_poll(m, f->spans.v[0].thread, r.t0, r.t1);
+	if (!poll)
+		return;
+	struct d9_task_names names = {0};
+	d9_u32 proc = m->t->threads.v[f->spans.v[0].thread].proc;
+	struct d9_bytes b = d9_task_called(m, &names, proc, poll->module, poll->task);
+	char *name = d9_clean_copy(b.p, b.n);
+	printf("      task:  %d:%u:%llu  %s\n", d9_show_pid(m, f->spans.v[0].thread), poll->module,
+	       (unsigned long long)poll->task, name);
+	free(name);
+	d9_task_names_free(&names);
+}
+
 static void victims(const struct d9_model *m, const struct d9_finding *f)
 {
 	char dur[32];
@@ -195,6 +216,7 @@ static void finding(const struct d9_report *r, const struct paint *c, size_t i, 
 	if (f->count > 1)
 		printf(", %llu in all", (unsigned long long)f->count);
 	printf("%s\n", f->inferred ? "; inferred" : "");
+	polled_task(r->m, f);
 	cause_stack(r->m, f, stacks);
 	victims(r->m, f);
 	measured(f);

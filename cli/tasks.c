@@ -139,6 +139,25 @@ void d9_tasks_make(const struct d9_model *m, struct d9_tasks *ret)
 	}
 }
 
+struct d9_bytes d9_task_called(const struct d9_model *m, struct d9_task_names *names, d9_u32 proc, d9_u32 module,
+			       d9_u64 task)
+{
+	struct d9_moment wanted = {.proc = proc, .module = module, .task = task};
+	size_t lo = 0, hi = m->moments.n;
+	while (lo < hi) { /* the first that is not before it */
+		size_t mid = lo + (hi - lo) / 2;
+		if (d9_moment_order(&m->moments.v[mid], &wanted) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	struct d9_task k = {0};
+	for (; lo < m->moments.n && d9_same_task(&m->moments.v[lo], &wanted) && !k.name.n; lo++)
+		if (m->moments.v[lo].what == D9_TASK_SPAWN)
+			add(m, names, &k, &m->moments.v[lo]);
+	return k.name;
+}
+
 void d9_tasks_free(struct d9_tasks *t)
 {
 	d9_vec_free(&t->of);

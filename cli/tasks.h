@@ -38,4 +38,8 @@ struct d9_tasks {
 void d9_tasks_make(const struct d9_model *m, struct d9_tasks *ret);
 void d9_tasks_free(struct d9_tasks *t);
 
+/* What one task is called, without making all of them; n 0 = it has no name. */
+struct d9_bytes d9_task_called(const struct d9_model *m, struct d9_task_names *names, d9_u32 proc, d9_u32 module,
+			       d9_u64 task);
+
 #endif

@@ -640,6 +640,25 @@ START_TEST(pool_saturated)
 	only("pool-saturated");
 	ck_assert_uint_eq(measured(need("pool-saturated"), "pool_threads"), 4);
 	ck_assert_uint_eq(measured(need("pool-saturated"), "blocked_ns"), MS(330));
+	ck_assert_uint_eq(measured(need("pool-saturated"), "queue_wait_ns"), D9_NOT_KNOWN);
+	ck_assert(need("pool-saturated")->inferred);
+}
+END_TEST
+
+/* A job of Tokio that was made at 100 ms and polled by the first thread at 390: it waited, and that was seen. */
+START_TEST(pool_saturated_with_jobs)
+{
+	B.runtime_module = 1;
+	tb_thread(&B, 2, 0, 102, "uv");
+	for (int i = 0; i < 2; i++) {
+		tb_seen(&B, 2, 7 + i, 1u << 24, MS(390 + 10 * i),
+			(struct tb_maker){.t = MS(100 + 50 * i), .thread = 1, .flags = D9_SPAWN_EXACT | D9_SPAWN_JOB});
+		tb_poll(&B, 2, 7 + i, 1u << 24, D9_NO_INDEX, MS(390 + 10 * i), MS(395 + 10 * i));
+	}
+	pool(false, true);
+	only("pool-saturated");
+	ck_assert_uint_eq(measured(need("pool-saturated"), "queue_wait_ns"), MS(290));
+	ck_assert(!need("pool-saturated")->inferred);
 }
 END_TEST
 
@@ -1516,8 +1535,8 @@ START_TEST(lives_of_tasks)
 	tb_task_end(&B, 1, 7, 2, MS(14));
 	tb_poll(&B, 2, 8, 3, 0, MS(20), MS(21)); /* began before the recording; waits since */
 	tb_poll(&B, 2, 9, 3, 0, MS(22), MS(24));
-	tb_wake(&B, 1, 9, 3, MS(23));         /* meanwhile: may run again */
-	tb_spawn(&B, 1, 10, 3, MS(25), NULL); /* not polled yet */
+	tb_wake(&B, 1, 9, 3, MS(23));          /* meanwhile: may run again */
+	tb_spawn(&B, 1, 10, 3, MS(25), "ten"); /* not polled yet */
 	analyse();
 	d9_tasks_make(M, &all);
 	ck_assert_uint_eq(all.of.n, 4);
@@ -1547,6 +1566,11 @@ START_TEST(lives_of_tasks)
 	ck_assert_uint_eq(k[2].idle_since, D9_NOT_KNOWN);
 	ck_assert_uint_eq(k[3].polls, 0);
 	ck_assert_uint_eq(k[3].idle_since, D9_NOT_KNOWN);
+	struct d9_task_names names = {0};
+	ck_assert_uint_eq(d9_task_called(M, &names, k[0].proc, 0, 7).n, 0);
+	ck_assert_uint_eq(d9_task_called(M, &names, k[0].proc, 0, 10).n, 3);
+	ck_assert_uint_eq(d9_task_called(M, &names, k[0].proc, 1, 10).n, 0);
+	d9_task_names_free(&names);
 	d9_tasks_free(&all);
 	T->threads.v[thread(100)].shown = false;
 	d9_tasks_make(M, &all);
@@ -2024,6 +2048,7 @@ int main(void)
 					   a_sleep_is_a_sleep_on_a_busy_machine,
 					   unmeasured_recv,
 					   pool_saturated,
+					   pool_saturated_with_jobs,
 					   a_task_is_queued_from_its_wake_to_its_poll,
 					   a_lost_event_makes_no_long_queue,
 					   runtimes_are_counted,
