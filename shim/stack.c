@@ -11,31 +11,13 @@
 #define THREAD_STACK_MAX (1ull << 30)
 #define FRAMES_ENOUGH 3u /* fewer: the chain broke at once, the code keeps no frame pointers */
 
-/*
- * A stack has holes that nobody wrote, and a program under valgrind would be told of every look at them: ours for
- * frames, and the drainer's at a slice.  Valgrind's client requests; on a processor the instructions change nothing.
- */
-enum {
-	RUNNING_ON_VALGRIND = 0x1001,
-	MAKE_MEM_DEFINED = 'M' << 24 | 'C' << 16 | 2,
-	GET_VBITS = 'M' << 24 | 'C' << 16 | 8
-};
-static d9_u64 ask_valgrind(d9_u64 what, d9_u64 a, d9_u64 b, d9_u64 c)
-{
-	const volatile d9_u64 request[6] = {what, a, b, c};
-	d9_u64 answer = 0;
-	__asm__ volatile("rolq $3, %%rdi\n\trolq $13, %%rdi\n\trolq $61, %%rdi\n\trolq $51, %%rdi\n\txchgq %%rbx, %%rbx"
-			 : "+d"(answer)
-			 : "a"(request)
-			 : "cc", "memory");
-	return answer;
-}
-static bool valgrind;
-void d9_stack_start(void) { valgrind = ask_valgrind(RUNNING_ON_VALGRIND, 0, 0, 0) != 0; }
+/* A stack has holes that nobody wrote: ours for frames, and the drainer's at a slice. */
+int d9_on_valgrind;
+void d9_stack_start(void) { d9_on_valgrind = d9_ask_valgrind(D9_RUNNING_ON_VALGRIND, 0, 0, 0) != 0; }
 static inline void say_defined(const void *p, d9_u64 n)
 {
-	if (__builtin_expect(valgrind, 0))
-		(void)ask_valgrind(MAKE_MEM_DEFINED, (d9_u64)p, n, 0);
+	if (__builtin_expect(d9_on_valgrind, 0))
+		(void)d9_ask_valgrind(D9_MAKE_MEM_DEFINED, (d9_u64)p, n, 0);
 }
 
 /* Reads words of the stack whatever variables lie there: the sanitizers of our own tests take that for an error. */
@@ -57,19 +39,6 @@ READS_STACK d9_u32 d9_stack_walk(d9_u64 fp, d9_u64 lo, d9_u64 hi, d9_u64 *ret, d
 		fp = next;
 	}
 	return n;
-}
-
-/*
- * The kernel reads a signal set there before it finds that there is no such `how`; it knows what is readable, and answers instead
- * of faulting.  No filter forbids this call: no thread of libc's starts without it.  Valgrind would speak of memory that is not
- * there, so it is asked itself.
- */
-static bool readable(d9_u64 page)
-{
-	d9_u8 bits;
-	if (__builtin_expect(valgrind, 0))
-		return ask_valgrind(GET_VBITS, page, (d9_u64)&bits, 1) == 1;
-	return d9_sys4(SYS_rt_sigprocmask, -1, (long)page, 0, 8) == -EINVAL;
 }
 
 /* Top of the stack that this thread was born with: glibc keeps the thread's descriptor there. */
@@ -94,10 +63,10 @@ bool d9_stack_known(struct d9_cell *me, d9_u64 sp)
 			return false;
 	}
 	d9_u64 want = sp & ~(PAGE - 1), lo = me->stack_lo;
-	if (lo == (me->stack_hi & ~(PAGE - 1)) && !readable(lo))
+	if (lo == (me->stack_hi & ~(PAGE - 1)) && !d9_can_read((const void *)lo))
 		return false;
 	for (d9_u32 i = 0; lo > want; i++, lo -= PAGE)
-		if (i == PROBES || !readable(lo - PAGE))
+		if (i == PROBES || !d9_can_read((const void *)(lo - PAGE)))
 			return false;
 	me->stack_lo = lo;
 	return true;

@@ -59,10 +59,37 @@ static inline unsigned long d9_thread_self(void)
 	return self;
 }
 
-/* Can 8 bytes around p be read?  The kernel reads them before it finds that -1 is nothing to be done with a signal mask. */
+/*
+ * Valgrind's client requests; on a processor the instructions change nothing.  A program under it would be told of every look of ours
+ * at memory that nobody wrote, or that is not there.
+ */
+enum {
+	D9_RUNNING_ON_VALGRIND = 0x1001,
+	D9_MAKE_MEM_DEFINED = 'M' << 24 | 'C' << 16 | 2,
+	D9_GET_VBITS = 'M' << 24 | 'C' << 16 | 8
+};
+extern __attribute__((visibility("hidden"))) int d9_on_valgrind; /* set in the constructor */
+static inline unsigned long d9_ask_valgrind(unsigned long what, unsigned long a, unsigned long b, unsigned long c)
+{
+	const volatile unsigned long request[6] = {what, a, b, c};
+	unsigned long answer = 0;
+	__asm__ volatile("rolq $3, %%rdi\n\trolq $13, %%rdi\n\trolq $61, %%rdi\n\trolq $51, %%rdi\n\txchgq %%rbx, %%rbx"
+			 : "+d"(answer)
+			 : "a"(request)
+			 : "cc", "memory");
+	return answer;
+}
+
+/*
+ * Can 8 bytes around p be read?  The kernel reads a signal set there before it finds that there is no such `how`; it knows what
+ * is readable, and answers instead of faulting.  No filter forbids this call: no thread of libc's starts without it.
+ */
 static inline int d9_can_read(const void *p)
 {
-	return d9_sys4(SYS_rt_sigprocmask, -1, (long)((unsigned long)p & ~7ul), 0, 8) != -14 /* EFAULT */;
+	unsigned long word = (unsigned long)p & ~7ul, bits;
+	if (__builtin_expect(d9_on_valgrind, 0))
+		return d9_ask_valgrind(D9_GET_VBITS, word, (unsigned long)&bits, 8) == 1;
+	return d9_sys4(SYS_rt_sigprocmask, -1, (long)word, 0, 8) == -22 /* EINVAL */;
 }
 
 #endif

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+int d9_on_valgrind; /* in the library: shim/stack.c */
+
 /* ---- made-up images ------------------------------------------------------------------------------------ */
 
 enum { PAGE = 4096, CODE = PAGE, RELRO = 4 * PAGE, DATA = 8 * PAGE, CONSTANT = 12 * PAGE, END = 16 * PAGE, ROOM = 64 };
