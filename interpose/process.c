@@ -25,17 +25,30 @@ D9_WRAP_AT(D9_PAUSE_POINT, int, thrd_sleep, (const struct timespec *t, struct ti
 
 /* ---- threads ---------------------------------------------------------------------------------------- */
 
+static void before_thread(void)
+{
+	d9_tokio_look_again(); /* the workers of a runtime that came with a plugin */
+	d9_store_relaxed(&d9_shim.threaded, true);
+}
+
 D9_EXPORT int pthread_create(pthread_t *restrict t, const pthread_attr_t *restrict a, void *(*f)(void *),
 			     void *restrict arg)
 {
-	d9_tokio_look_again(); /* the workers of a runtime that came with a plugin */
+	before_thread();
 	D9_BEGIN(pthread_create, 0, -1);
 	int r = d9_real.pthread_create(t, a, f, arg);
 	D9_END(pthread_create, D9_RETURNED(r), 0);
 	return r;
 }
 
-D9_WRAP(int, thrd_create, (thrd_t * t, thrd_start_t f, void *arg), (t, f, arg), -1, d9_thrd_result(d9_r))
+D9_EXPORT int thrd_create(thrd_t *t, thrd_start_t f, void *arg)
+{
+	before_thread();
+	D9_BEGIN(thrd_create, 0, -1);
+	int r = d9_real.thrd_create(t, f, arg);
+	D9_END(thrd_create, d9_thrd_result(r), 0);
+	return r;
+}
 
 D9_EXPORT int pthread_setname_np(pthread_t t, const char *name)
 {

@@ -56,7 +56,9 @@ struct d9_private {   /* wiped on fork too */
 	d9_u32 writer_drained; /* its last pass wrote everything */
 	d9_i32 writer_tid;     /* the thread's, from its first act on */
 	d9_u32 future_locked;  /* mlockall(MCL_FUTURE) was called here: what is mapped is locked (limits.c) */
-	d9_u32 looking;        /* a thread looks through the images (interpose/runtime) */
+	d9_u32 looking;        /* a thread looks through the images (interpose/runtime) and holds the loader's lock */
+	d9_u32 forking;        /* threads that are about to fork */
+	d9_u32 loader_whole;   /* ... and the loader's lock cannot be held by a thread that a fork left behind */
 	d9_u32 locks_whole; /* no lock of libc's can be held by a thread that was left behind: nobody forked, or libc's fork() did */
 };
 
@@ -101,7 +103,7 @@ static inline d9_u64 d9_private_bytes(d9_u32 n_threads)
 	return 4096 + n_threads * sizeof(struct d9_cell) + D9_FRAMES_BYTES;
 }
 
-#define D9_N_KEPT 17u
+#define D9_N_KEPT 18u
 
 struct d9_shim {
 	/* what every hook reads; the assembly in interpose/sync.c knows where the first two are */
@@ -127,6 +129,7 @@ struct d9_shim {
 	bool filtered; /* a system call filter was, or may have been, installed here or in a parent: no call of ours */
 	const char *library; /* the name that the loader has for us */
 	bool forked;         /* this process or one it was forked from has called fork */
+	bool threaded;       /* ... has made a thread */
 	/* this process's own words for the file and the folder: another member can write the header's */
 	char arena_path[96], dir[1024];
 	struct d9_kept {

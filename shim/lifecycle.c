@@ -73,10 +73,27 @@ static void copy_hooks(const struct d9_hook_info *hooks, d9_u32 n)
 	}
 }
 
-/* For daemon() too, whose fork is libc's own. */
-static void before_fork(void) { d9_store_relaxed(&d9_shim.forked, true); }
-/* libc has put its locks right; a child of _Fork or of the bare system call never comes here. */
-static void in_forked_child(void) { d9_store_relaxed(&d9_shim.priv->locks_whole, 1); }
+/*
+ * For daemon() too, whose fork is libc's own.  The loader's lock of its list of images is not put right in the child, where whoever
+ * throws an exception may need it: no thread of the program's may be left behind with it because of us.
+ */
+#define LOOK_WAITS 2000 /* of 50 us: as long as a look may take, and more than once */
+static void before_fork(void)
+{
+	const struct timespec t = {0, 50000};
+	d9_store_relaxed(&d9_shim.forked, true);
+	d9_add_relaxed(&d9_shim.priv->forking, 1); /* a full barrier here: a look that begins now sees it, or is seen */
+	for (int i = 0; i < LOOK_WAITS && d9_load_acquire(&d9_shim.priv->looking) && !d9_shim.priv->nosys; i++)
+		(void)d9_sys2(SYS_nanosleep, (long)&t, 0);
+}
+static void in_forking_parent(void) { d9_add_relaxed(&d9_shim.priv->forking, -1u); }
+
+/* libc has put its own locks right; a child of _Fork or of the bare system call never comes here. */
+static void in_forked_child(void)
+{
+	d9_store_relaxed(&d9_shim.priv->locks_whole, 1);
+	d9_store_relaxed(&d9_shim.priv->loader_whole, !d9_load_relaxed(&d9_shim.threaded));
+}
 
 /* What becomes of this program's children. */
 static void follow(enum d9_follow f, const struct d9_shim_real *real, const void *stack, char *const *envp)
@@ -106,8 +123,9 @@ void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struc
 	log_error(&c);
 	copy_hooks(hooks, n_hooks);
 	d9_writer_setup(real);
-	(void)pthread_atfork(before_fork, NULL, in_forked_child);
+	(void)pthread_atfork(before_fork, in_forking_parent, in_forked_child);
 	d9_store_relaxed(&d9_shim.priv->locks_whole, 1);
+	d9_store_relaxed(&d9_shim.priv->loader_whole, 1);
 	d9_switch(d9_shim.v.h, c.enabled == D9_ENABLED_ON ? d9_shim.v.h->configured_mask : 0);
 	d9_store_release(&d9_shim.mask, &d9_shim.v.h->mask);
 	d9_stack_start();
@@ -365,14 +383,14 @@ void d9_shim_end_recording(const char *why)
 	if (d9_shim.priv->alive == D9_OUTSIDE)
 		(void)d9_enter_thread(); /* a forked child that has recorded nothing: what became of it is told too */
 	struct d9_proc *p = own_proc();
-	d9_store_release(&d9_shim.mask, &off);
-	if (!p)
-		return;
 	struct d9_text t = d9_text_in(line, sizeof(line));
 	d9_text_char(&t, ' ');
 	d9_text_str(&t, why);
 	d9_text_str(&t, ": its recording ended there");
-	d9_shim_unseen("a process", line);
+	d9_shim_unseen("a process", line); /* not without a recorder */
+	d9_store_release(&d9_shim.mask, &off);
+	if (!p)
+		return;
 	p->flags |= D9_PROC_NO_MEMORY;
 	if (d9_lease_fresh(&d9_shim.v.h->lease) || others_alive(p))
 		return;

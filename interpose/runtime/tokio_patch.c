@@ -6,6 +6,7 @@
 #include "shim/text.h"
 #include "tokio_tasks.h"
 
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -13,7 +14,7 @@
 #define BUDGET_NS 50000000u /* for a look */
 #define PAGE 4096ull
 
-struct d9_tokio_slot d9_tokio_slots[D9_TOKIO_SLOTS];
+struct d9_tokio_slot *d9_tokio_slots;
 struct d9_tokio_copy d9_tokio_copies[D9_TOKIO_COPIES];
 bool d9_tokio_there;
 
@@ -202,6 +203,14 @@ static void say_refused(const struct dl_phdr_info *info, const char *why)
 	d9_shim_unseen(name_of(info), text);
 }
 
+/* Few programs have a Tokio, so the memory for it is mapped when one is found. */
+static bool room_for(d9_u32 copy)
+{
+	if (!d9_tokio_slots)
+		d9_tokio_slots = d9_map_kept(D9_TOKIO_SLOTS * sizeof(*d9_tokio_slots));
+	return d9_tokio_slots && d9_tokio_room_for(copy);
+}
+
 static void consider(const struct dl_phdr_info *info, d9_u64 until_mono)
 {
 	struct d9_tokio_scan scan = {.tables = found, .room = D9_TOKIO_SLOTS, .until_mono = until_mono};
@@ -214,7 +223,7 @@ static void consider(const struct dl_phdr_info *info, d9_u64 until_mono)
 		say_refused(info, refused[scan.verdict]);
 	else if (d9_shim.runtimes == D9_RUNTIMES_SCAN)
 		say_refused(info, "its tasks could be recorded, but D9_RUNTIMES=scan");
-	else if (n_copies < D9_TOKIO_COPIES && !d9_tokio_room_for(n_copies))
+	else if (n_copies < D9_TOKIO_COPIES && !room_for(n_copies))
 		say_refused(info, "there is no memory to record its tasks with");
 	else if (n_copies == D9_TOKIO_COPIES || n_slots == D9_TOKIO_SLOTS)
 		say_refused(info, "there are more copies and kinds of tasks than are recorded");
@@ -296,22 +305,30 @@ static void forget(void)
 void d9_tokio_look(void)
 {
 	struct look l = {.begun = false};
+	struct d9_private *pr = d9_shim.priv;
+	d9_u64 all = ~0ull, old = 0;
 	d9_u32 nobody = 0;
-	if (!d9_recording_possible() || d9_shim.runtimes == D9_RUNTIMES_OFF ||
-	    !d9_cas_acq_rel(&d9_shim.priv->looking, &nobody, 1))
+	if (!d9_recording_possible() || d9_shim.runtimes == D9_RUNTIMES_OFF)
 		return;
-	(void)d9_real_images(visit, &l);
-	if (l.begun) {
-		opened_before = l.opened;
-		closed_before = l.closed;
-		forget();
+	/* A handler that forks meanwhile would leave the loader's lock taken in its child. */
+	(void)d9_sys4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&old, 8);
+	if (d9_cas_acq_rel(&pr->looking, &nobody, 1)) {
+		if (!d9_load_acquire(&pr->forking)) /* else at the next thread that is made */
+			(void)d9_real_images(visit, &l);
+		if (l.begun) {
+			opened_before = l.opened;
+			closed_before = l.closed;
+			forget();
+		}
+		d9_store_release(&pr->looking, 0);
 	}
-	d9_store_release(&d9_shim.priv->looking, 0);
+	(void)d9_sys4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&old, 0, 8);
 }
 
 void d9_tokio_look_again(void)
 {
-	/* Of a fork that was not libc's, or under a filter, the loader's lock or mprotect may be out of reach. */
-	if (d9_shim_free() && d9_load_relaxed(&d9_shim.priv->locks_whole))
+	/* Of a fork that was not libc's, beside other threads, or under a filter, the loader's lock or mprotect may be out of reach. */
+	if (d9_shim_free() && d9_load_relaxed(&d9_shim.priv->locks_whole) &&
+	    d9_load_relaxed(&d9_shim.priv->loader_whole))
 		d9_tokio_look();
 }

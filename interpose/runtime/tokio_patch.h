@@ -40,7 +40,7 @@ struct d9_tokio_copy {
 	d9_u64 *seen; /* tokio_tasks.c */
 };
 
-extern D9_HIDDEN struct d9_tokio_slot d9_tokio_slots[D9_TOKIO_SLOTS];
+extern D9_HIDDEN struct d9_tokio_slot *d9_tokio_slots; /* D9_TOKIO_SLOTS of them, there before any table is patched */
 extern D9_HIDDEN struct d9_tokio_copy d9_tokio_copies[D9_TOKIO_COPIES];
 /* Is anything patched? */
 extern D9_HIDDEN bool d9_tokio_there;

@@ -353,6 +353,13 @@ def little_private_memory_is_taken(box, mib):
     check(not mib or more_size < 12000, "%d KiB of address space" % more_size)
 
 
+@test
+def no_child_waits_for_the_loader(box):
+    """A thread of ours that held the loader's lock when another forks would leave it taken in the child."""
+    for shim in (False, True):
+        equal(box.run([program("loader"), "2000"], shim=shim, rc=0).out, "stuck: 0\n", "children, %s the recorder" % ("with" if shim else "without"))
+
+
 # ---- shared memory -------------------------------------------------------------------------------------
 
 
