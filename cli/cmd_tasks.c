@@ -47,7 +47,7 @@ static void task_json(struct d9_json *j, const char *key, const struct d9_model 
 	d9_json_str(j, "spawn", k->exact ? "exact" : "bounded");
 	id_json(j, "parent", k->parent);
 	d9_json_known(j, "ended_ns", k->ended);
-	d9_json_str(j, "outcome", k->outcome == D9_TASK_OVER ? NULL : d9_task_outcome_name(k->outcome));
+	d9_json_str(j, "outcome", k->outcome >= D9_TASK_OVER ? NULL : d9_task_outcome_name(k->outcome));
 	d9_json_u64(j, "polls", k->polls);
 	d9_json_u64(j, "poll_total_ns", k->poll_total);
 	d9_json_u64(j, "poll_max_ns", k->poll_max);
@@ -142,8 +142,10 @@ static void modules_json(struct d9_json *j, const struct d9_trace *t)
 		if (!patched && (strncmp(line, warning, sizeof(warning) - 1) != 0 || !why))
 			continue;
 		line += patched ? sizeof(note) - 1 : sizeof(warning) - 1;
+		const char *pid = patched ? strstr(number, D9_NOTE_PROCESS) : NULL;
 		d9_json_object(j, NULL);
 		d9_json_known(j, "index", patched ? strtoull(number + strlen(D9_NOTE_MODULE), NULL, 10) : D9_NOT_KNOWN);
+		d9_json_known(j, "pid", pid ? strtoull(pid + strlen(D9_NOTE_PROCESS), NULL, 10) : D9_NOT_KNOWN);
 		d9_json_strn(j, "path", line, (size_t)((patched ? end : why) - line));
 		d9_json_null(j, "tokio"); /* its version is not in the recording */
 		d9_json_str(j, "state", patched ? "patched" : "refused");

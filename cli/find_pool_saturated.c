@@ -132,15 +132,16 @@ static bool loop_was_idle(const struct d9_model *m, d9_u32 proc, d9_u64 t0, d9_u
 	return false;
 }
 
-/* How long the job that waited longest for one of the threads stood in the queue meanwhile, of runtimes whose jobs are seen. */
-static d9_u64 queue_wait(const struct d9_model *m, d9_u32 proc, d9_u64 t0, d9_u64 t1)
+/* How long the job that waited longest for one of these threads stood in the queue meanwhile, of runtimes whose jobs are seen. */
+static d9_u64 queue_wait(const struct d9_model *m, const struct stretch *const *of, size_t n, d9_u64 t0, d9_u64 t1)
 {
 	d9_u64 longest = D9_NOT_KNOWN;
-	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
-		const struct d9_model_thread *mt = &m->threads[i];
-		for (size_t k = 0; m->t->threads.v[i].proc == proc && k < mt->queued.n; k++) {
+	for (size_t i = 0; i < n; i++) {
+		const struct d9_model_thread *mt = &m->threads[of[i]->thread];
+		for (size_t k = 0; k < mt->queued.n; k++) {
 			const struct d9_queued *q = &mt->queued.v[k];
-			if (!d9_is_pool(&m->t->threads.v[i].rt.v[q->rt]) || !d9_overlap(q->t0, q->t1, t0, t1))
+			if (!d9_is_pool(&m->t->threads.v[of[i]->thread].rt.v[q->rt]) ||
+			    d9_overlap(q->t0, q->t1, t0, t1) < D9_WARN_NS)
 				continue;
 			if (longest == D9_NOT_KNOWN || q->t1 - q->t0 > longest)
 				longest = q->t1 - q->t0;
@@ -157,7 +158,7 @@ static void report(struct d9_model *m, struct d9_findings *out, const struct str
 	const struct d9_span *s = d9_model_span(m, of[0]->thread, of[0]->span);
 	struct d9_finding *f = d9_finding_add(out, "pool-saturated", of[0]->thread);
 	char dur[32];
-	d9_u64 waited = queue_wait(m, m->t->threads.v[of[0]->thread].proc, t0, t1);
+	d9_u64 waited = queue_wait(m, of, n, t0, t1);
 	f->inferred = waited == D9_NOT_KNOWN;
 	f->from = t0;
 	f->to = t1;

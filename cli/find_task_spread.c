@@ -15,32 +15,24 @@ struct worker {
 	d9_u32 number, thread; /* thread: the first that polled as this worker */
 	d9_u64 polls;
 };
-struct group {
-	d9_u32 proc, module, runtime;
+struct group { /* of a runtime */
 	D9_VEC(struct worker) of;
 };
-typedef D9_VEC(struct group) groups;
-
-static struct group *group_of(groups *all, d9_u32 proc, const struct d9_rt_span *r)
-{
-	for (size_t i = all->n; i-- > 0;)
-		if (all->v[i].proc == proc && all->v[i].module == r->module && all->v[i].runtime == r->runtime)
-			return &all->v[i];
-	d9_vec_push(all, (struct group){.proc = proc, .module = r->module, .runtime = r->runtime});
-	return &all->v[all->n - 1];
-}
+#define WORKERS_MAX 4096u /* of a recording that means well */
 
 static void count_poll(struct group *g, d9_u32 worker, d9_u32 thread)
 {
 	size_t i = 0;
 	while (i < g->of.n && g->of.v[i].number != worker)
 		i++;
+	if (i == WORKERS_MAX)
+		return;
 	if (i == g->of.n)
 		d9_vec_push(&g->of, (struct worker){.number = worker, .thread = thread});
 	g->of.v[i].polls++;
 }
 
-static void judge_workers(struct d9_findings *out, const struct d9_model *m, const struct group *g)
+static void judge_workers(struct d9_findings *out, const struct d9_model *m, d9_u32 proc, const struct group *g)
 {
 	const struct worker *most = g->of.n ? &g->of.v[0] : NULL, *fewest = most;
 	d9_u64 total = 0;
@@ -49,7 +41,8 @@ static void judge_workers(struct d9_findings *out, const struct d9_model *m, con
 		fewest = g->of.v[i].polls < fewest->polls ? &g->of.v[i] : fewest;
 		total += g->of.v[i].polls;
 	}
-	if (g->of.n < 2 || total < POLLS_MIN || most->polls <= TIMES_MIN * fewest->polls)
+	if (g->of.n < 2 || total < POLLS_MIN || most->polls <= TIMES_MIN * fewest->polls ||
+	    d9_model_has_hole(m, proc, m->t->from, m->t->to))
 		return;
 	struct d9_finding *f = d9_finding_add(out, "worker-imbalance", most->thread);
 	f->severity = D9_INFO;
@@ -60,7 +53,7 @@ static void judge_workers(struct d9_findings *out, const struct d9_model *m, con
 			 (unsigned long long)most->polls, (unsigned long long)total, fewest->number,
 			 (unsigned long long)fewest->polls);
 	f->cause.kind = "poll";
-	f->cause.proc = g->proc;
+	f->cause.proc = proc;
 	d9_finding_real(f, "share", (double)most->polls / (double)total);
 	d9_finding_n(f, "count", total);
 	f->try[0] = "With little to do that is how a runtime saves wake-ups; else look for tasks that are bound to a "
@@ -69,24 +62,20 @@ static void judge_workers(struct d9_findings *out, const struct d9_model *m, con
 
 void d9_find_worker_imbalance(struct d9_model *m, struct d9_findings *out)
 {
-	groups all = {0};
+	struct group *all = d9_must_alloc(m->runtimes.n + 1, sizeof(*all));
 	for (d9_u32 i = 0; m->runtimes.n && i < m->t->threads.n; i++) {
 		const struct d9_trace_thread *th = &m->t->threads.v[i];
-		struct group *g = NULL;
 		for (size_t k = 0; k < th->rt.n; k++) {
 			const struct d9_rt_span *r = &th->rt.v[k];
-			if (r->park || r->worker == D9_NO_INDEX)
-				continue;
-			if (!g || g->module != r->module || g->runtime != r->runtime)
-				g = group_of(&all, th->proc, r);
-			count_poll(g, r->worker, i);
+			if (!r->park && r->worker != D9_NO_INDEX)
+				count_poll(&all[d9_model_runtime(m, th->proc, r->module, r->runtime)], r->worker, i);
 		}
 	}
-	for (size_t i = 0; i < all.n; i++) {
-		judge_workers(out, m, &all.v[i]);
-		d9_vec_free(&all.v[i].of);
+	for (size_t i = 0; i < m->runtimes.n; i++) {
+		judge_workers(out, m, m->runtimes.v[i].proc, &all[i]);
+		d9_vec_free(&all[i].of);
 	}
-	d9_vec_free(&all);
+	free(all);
 }
 
 /* ---- task-migration ----------------------------------------------------------------------------- */

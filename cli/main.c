@@ -41,7 +41,7 @@ static const struct d9_cmd commands[] = {
 	 "Example:\n"
 	 "  d9 locks --json | jq '.locks[0].holders'\n"},
 	{"tasks", d9_cmd_tasks, "[--longest-poll|--most-polls|--idle] [--name RE] [DIR]",
-	 "List the tasks that a program told of (shim/d9.h).",
+	 "List the tasks of Tokio, or that a program told of (shim/d9.h).",
 	 "  --longest-poll  the one with the longest poll first, which is the default\n"
 	 "  --most-polls    the one that was polled most often first\n"
 	 "  --idle          those that wait for a wake, the one that waits longest first\n"

@@ -105,6 +105,7 @@ void d9_model_free(struct d9_model *m)
 	d9_objects_free(m);
 	d9_vec_free(&m->pools);
 	d9_vec_free(&m->runtimes);
+	d9_map_free(&m->runtime_map);
 	d9_vec_free(&m->moments);
 	free(m->chains);
 	free(m->threads);

@@ -145,6 +145,7 @@ struct d9_model {
 	D9_VEC(struct d9_pool) pools;
 	D9_VEC(struct d9_lock) locks;
 	D9_VEC(struct d9_runtime) runtimes;
+	struct d9_map runtime_map;        /* d9_model_runtime */
 	D9_VEC(struct d9_moment) moments; /* a task's together and in the order of time */
 	d9_holes *holes;                  /* by process: where any of its threads has one */
 	struct d9_map lock_map;           /* d9_object_key -> locks */
@@ -208,6 +209,8 @@ d9_u32 d9_model_busiest_span(const struct d9_model *m, d9_u32 thread, d9_u64 t0,
 /* Who held what the span waited for: owner word, else who woke it.  D9_NO_INDEX = nobody seen. */
 d9_u32 d9_model_holder_of(const struct d9_model *m, d9_u32 thread, const struct d9_span *s, enum d9_known_by *ret_by);
 d9_u32 d9_model_thread_of_tid(const struct d9_model *m, d9_u32 proc, d9_u32 tid, d9_u64 t_ns);
+/* Index of a runtime, D9_NO_INDEX = there is none. */
+d9_u32 d9_model_runtime(const struct d9_model *m, d9_u32 proc, d9_u32 module, d9_u32 id);
 /* The task's poll, told or seen, that holds all of t0..t1, or NULL; the task, 0 = none. */
 const struct d9_rt_span *d9_model_task_poll(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1);
 d9_u64 d9_model_task(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1);

@@ -83,22 +83,25 @@ int d9_moment_order(const void *a, const void *b)
 
 static bool is_made(const struct d9_model *m, const struct d9_moment *x)
 {
-	const struct d9_trace_event *e = &m->t->threads.v[x->thread].events.v[x->index];
-	return x->what == D9_TASK_SPAWN && d9_spawn_is_exact((const void *)e->rec);
+	return x->what == D9_TASK_SPAWN &&
+	       d9_spawn_is_exact((const void *)m->t->threads.v[x->thread].events.v[x->index].rec);
 }
 
 /* Since when each poll's task stood in the queue.  What a runtime of its own makes is runnable at once; a program that tells may mean less. */
 static void find_since(struct d9_model *m)
 {
 	d9_u64 since = 0, polled = 0; /* runnable since, 0 = not; end of the last poll */
+	bool guessed = false;         /* since: the poll says that there was a wake, and none was seen yet */
 	for (size_t i = 0; i < m->moments.n; i++) {
 		struct d9_moment *x = &m->moments.v[i];
 		if (!i || !d9_same_task(x, x - 1))
-			since = polled = 0;
+			since = polled = guessed = 0;
 		if (x->module && is_made(m, x))
 			since = x->t;
-		if (x->what == D9_TASK_WAKE && !since)
+		if (x->what == D9_TASK_WAKE && (!since || guessed)) {
 			since = x->t > polled ? x->t : polled;
+			guessed = false;
+		}
 		if (x->what != D9_TASK_POLL)
 			continue;
 		/* Of what was lost meanwhile, or in those very moments, a poll or a wake in between may be missing. */
@@ -108,7 +111,8 @@ static void find_since(struct d9_model *m)
 		}
 		polled = x->t1;
 		/* The wake itself may have been compiled into the poll. */
-		since = m->t->threads.v[x->thread].rt.v[x->index].outcome == WOKEN_MEANWHILE ? polled : 0;
+		guessed = m->t->threads.v[x->thread].rt.v[x->index].outcome == WOKEN_MEANWHILE;
+		since = guessed ? polled : 0;
 	}
 }
 
@@ -142,13 +146,26 @@ struct said {
 };
 typedef D9_VEC(struct said) saying;
 
+/* Processes and modules of a recording that means well are far fewer. */
+static d9_u64 runtime_key(d9_u32 proc, d9_u32 module, d9_u32 id)
+{
+	return (d9_u64)(proc & 0xffffff) << 40 | (d9_u64)(module & 0xff) << 32 | id;
+}
+
+d9_u32 d9_model_runtime(const struct d9_model *m, d9_u32 proc, d9_u32 module, d9_u32 id)
+{
+	return d9_map_get(&m->runtime_map, runtime_key(proc, module, id));
+}
+
 static d9_u32 runtime_of(struct d9_model *m, d9_u32 proc, d9_u32 module, d9_u32 id)
 {
-	for (size_t i = m->runtimes.n; i-- > 0;)
-		if (m->runtimes.v[i].proc == proc && m->runtimes.v[i].module == module && m->runtimes.v[i].id == id)
-			return (d9_u32)i;
+	d9_u32 i = d9_model_runtime(m, proc, module, id);
+	if (i != D9_MAP_EMPTY)
+		return i;
 	d9_vec_push(&m->runtimes, (struct d9_runtime){.proc = proc, .module = module, .id = id});
-	return (d9_u32)m->runtimes.n - 1;
+	i = (d9_u32)m->runtimes.n - 1;
+	d9_map_put(&m->runtime_map, runtime_key(proc, module, id), i);
+	return i;
 }
 
 static void add_workers(struct d9_model *m, d9_u32 thread, saying *said)
@@ -220,6 +237,9 @@ void d9_tasks_find(struct d9_model *m)
 	count_ids(m, &said);
 	if (m->runtimes.n)
 		qsort(m->runtimes.v, m->runtimes.n, sizeof(*m->runtimes.v), by_id);
+	for (d9_u32 i = 0; i < m->runtimes.n; i++)
+		d9_map_put(&m->runtime_map,
+			   runtime_key(m->runtimes.v[i].proc, m->runtimes.v[i].module, m->runtimes.v[i].id), i);
 	d9_vec_free(&said);
 }
 

@@ -177,19 +177,22 @@ static bool add_function(struct d9_cu *u, size_t *capacity, Dwarf_Die *die)
 	return true;
 }
 
-static bool gather_functions(struct d9_cu *u, size_t *capacity, Dwarf_Die *parent, unsigned depth)
+/* *last: the place of the entry that was looked at last.  They stand one after the other, whatever a file says of who follows whom. */
+static bool gather_functions(struct d9_cu *u, size_t *capacity, Dwarf_Die *parent, unsigned depth, Dwarf_Off *last)
 {
 	Dwarf_Die die;
 	if (depth > NESTED_MAX || dwarf_child(parent, &die) != 0)
 		return true;
 	for (;;) {
+		if (dwarf_dieoffset(&die) <= *last)
+			return true;
+		*last = dwarf_dieoffset(&die);
 		int tag = dwarf_tag(&die);
 		if (tag == DW_TAG_subprogram && !add_function(u, capacity, &die))
 			return false;
-		if (holds_functions(tag) && !gather_functions(u, capacity, &die, depth + 1))
+		if (holds_functions(tag) && !gather_functions(u, capacity, &die, depth + 1, last))
 			return false;
-		Dwarf_Off here = dwarf_dieoffset(&die);
-		if (dwarf_siblingof(&die, &die) != 0 || dwarf_dieoffset(&die) <= here)
+		if (dwarf_siblingof(&die, &die) != 0)
 			return true;
 	}
 }
@@ -210,7 +213,8 @@ static const struct d9_cu *unit_of(struct d9_object *o, Dwarf_Die *cu)
 	if (!units)
 		return NULL;
 	o->units = units;
-	if (!gather_functions(&u, &capacity, cu, 0))
+	Dwarf_Off last = 0;
+	if (!gather_functions(&u, &capacity, cu, 0, &last))
 		u.n = 0; /* no memory for all, and a part of them would give wrong names */
 	if (u.n)
 		qsort(u.v, u.n, sizeof(*u.v), by_address);

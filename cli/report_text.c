@@ -6,6 +6,7 @@
 #define THREADS_MAX 12
 #define LOCKS_MAX 8
 #define CALLS_MAX 12
+#define RUNTIMES_MAX 12
 
 struct paint {
 	const char *bold, *red, *yellow, *dim, *off;
@@ -83,9 +84,10 @@ static void command_line(const struct d9_trace_proc *p)
 static void runtimes(const struct d9_model *m, d9_u32 proc)
 {
 	char a[32], b[32];
+	size_t shown = 0;
 	for (size_t i = 0; i < m->runtimes.n; i++) {
 		const struct d9_runtime *r = &m->runtimes.v[i];
-		if (r->proc != proc)
+		if (r->proc != proc || shown++ >= RUNTIMES_MAX)
 			continue;
 		if (r->module)
 			printf("  Tokio, module %u, ", r->module);
@@ -100,6 +102,8 @@ static void runtimes(const struct d9_model *m, d9_u32 proc)
 		       (unsigned long long)r->polls, d9_format_duration(r->poll_total, a),
 		       d9_format_duration(r->poll_max, b), (unsigned long long)r->wakes);
 	}
+	if (shown > RUNTIMES_MAX)
+		printf("  and %zu more runtimes: --json\n", shown - RUNTIMES_MAX);
 }
 
 static void process(const struct d9_report *r, d9_u32 i)

@@ -3,7 +3,7 @@
 
 const char *d9_task_outcome_name(enum d9_task_outcome outcome)
 {
-	static const char *const names[] = {"alive", "ready", "cancelled", "over"};
+	static const char *const names[] = {"alive", "ready", "cancelled", "over", "not known"};
 	return names[outcome];
 }
 
@@ -121,9 +121,13 @@ static void add_task(const struct d9_model *m, struct d9_tasks *t, const struct 
 	const struct d9_moment *last = &v[n - 1];
 	if (k.ended != D9_NOT_KNOWN || last->what != D9_TASK_POLL)
 		k.idle_since = D9_NOT_KNOWN;
-	/* An end or a wake may be among what was lost since. */
-	if (k.idle_since != D9_NOT_KNOWN && d9_model_has_hole(m, k.proc, k.idle_since, m->t->to))
+	/* What goes on when the part that is looked at ends; and an end or a wake may be among what was lost since. */
+	if (k.idle_since != D9_NOT_KNOWN && k.idle_since > m->t->to)
 		k.idle_since = D9_NOT_KNOWN;
+	if (k.ended == D9_NOT_KNOWN && d9_model_has_hole(m, k.proc, last->t1, m->t->to)) {
+		k.idle_since = D9_NOT_KNOWN;
+		k.outcome = D9_TASK_LOST;
+	}
 	if (k.polls)
 		count_pollers(m, &k);
 	d9_vec_push(&t->of, k);

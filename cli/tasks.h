@@ -7,8 +7,8 @@
 #include "model.h"
 #include "task_names.h"
 
-/* OVER: ended, and nothing tells which way. */
-enum d9_task_outcome { D9_TASK_ALIVE, D9_TASK_READY, D9_TASK_CANCELLED, D9_TASK_OVER };
+/* OVER: ended, and nothing tells which way.  LOST: it may have ended where nothing was recorded. */
+enum d9_task_outcome { D9_TASK_ALIVE, D9_TASK_READY, D9_TASK_CANCELLED, D9_TASK_OVER, D9_TASK_LOST };
 const char *d9_task_outcome_name(enum d9_task_outcome outcome);
 
 struct d9_task {

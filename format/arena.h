@@ -163,6 +163,7 @@ _Static_assert(sizeof(struct d9_hook_entry) == 64, "hook entry");
 /* Of a note and of a warning, behind the image's path: the runtime whose tasks are recorded, and as which module; why they are not. */
 #define D9_NOTE_TOKIO ": Tokio, "
 #define D9_NOTE_MODULE " kinds of tasks, recorded as module "
+#define D9_NOTE_PROCESS ", in process "
 #define D9_NOTE_REFUSED ": Tokio left alone: "
 
 enum d9_proc_state { D9_PROC_FREE, D9_PROC_LIVE, D9_PROC_EXIT, D9_PROC_UEXIT, D9_PROC_EXEC, D9_PROC_GONE };

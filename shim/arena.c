@@ -59,13 +59,15 @@ void *d9_map_private(d9_u64 bytes)
 	return (void *)m;
 }
 
-void *d9_map_kept(d9_u64 bytes)
+void *d9_map_kept(d9_u64 bytes, void **where)
 {
 	struct d9_shim *s = &d9_shim;
 	void *p = s->n_kept < D9_N_KEPT ? d9_map(D9_PAGES(bytes)) : NULL;
 	if (!p)
 		return NULL;
-	s->kept[s->n_kept] = (struct d9_kept){(d9_u64)p, D9_PAGES(bytes)};
+	s->kept[s->n_kept] = (struct d9_kept){(d9_u64)p, D9_PAGES(bytes), where};
+	if (where)
+		d9_store_release(where, p);
 	d9_store_release(&s->n_kept, s->n_kept + 1);
 	return p;
 }
@@ -87,6 +89,8 @@ d9_u64 d9_arena_held(bool private_alone)
 	d9_u64 n = d9_private_bytes(d9_shim.v.n_threads);
 	for (d9_u32 i = 1; i < D9_N_THREADS / D9_FRAMES_PIECE; i++)
 		n += d9_load_relaxed(&d9_shim.frames[i]) ? D9_FRAMES_BYTES : 0;
+	for (d9_u32 i = 0; i < d9_load_acquire(&d9_shim.n_kept); i++)
+		n += d9_shim.kept[i].where ? d9_shim.kept[i].bytes : 0;
 	return private_alone ? n : n + d9_arena_bytes(d9_shim.v.n_chunks);
 }
 
@@ -105,6 +109,14 @@ void d9_arena_close(void)
 		if (i && d9_shim.frames[i])
 			(void)d9_sys2(SYS_munmap, (long)d9_shim.frames[i], (long)D9_FRAMES_BYTES);
 		d9_shim.frames[i] = NULL;
+	}
+	for (d9_u32 i = 0; i < d9_shim.n_kept; i++) {
+		struct d9_kept *k = &d9_shim.kept[i];
+		if (!k->where)
+			continue;
+		d9_store_release(k->where, NULL);
+		(void)d9_sys2(SYS_munmap, (long)k->at, (long)k->bytes);
+		*k = (struct d9_kept){0};
 	}
 	(void)d9_sys2(SYS_munmap, (long)pr, bytes);
 	(void)d9_sys2(SYS_munmap, (long)v.h, (long)d9_arena_bytes(v.n_chunks));

@@ -80,6 +80,9 @@ struct d9_task_frame {
 	void *head; /* of the task; what the adapter needs to leave it again stands in the other words */
 	d9_u64 id, t0, state, scheduler[2];
 	d9_u32 slot, token, runtime, worker, module, kind;
+	d9_u32 index; /* a job that may be a worker's life: of which worker */
+	bool proven, late,
+		pad[2]; /* a task of that worker's scheduler was polled in it; its spawn is not recorded yet */
 };
 struct d9_task_frames {
 	d9_u32 thread, depth; /* thread id + 1 of the thread they belong to */
@@ -134,7 +137,8 @@ struct d9_shim {
 	char arena_path[96], dir[1024];
 	struct d9_kept {
 		d9_u64 at, bytes;
-	} kept[D9_N_KEPT]; /* d9_map_kept */
+		void **where; /* NULL: it stays when the arena goes */
+	} kept[D9_N_KEPT];    /* d9_map_kept */
 	d9_u32 n_kept;
 	struct d9_frames
 		*frames[D9_N_THREADS / D9_FRAMES_PIECE]; /* by slot index; what they point to is wiped on fork */
@@ -168,8 +172,11 @@ D9_COLD void d9_count_drop(struct d9_cell *me);
 
 /* Private memory, never locked; NULL: none to be had. */
 void *d9_map(d9_u64 bytes);
-/* The same, which stays for as long as the process; D9_N_KEPT times, of one thread at a time. */
-void *d9_map_kept(d9_u64 bytes);
+/*
+ * The same, known as the recorder's own; D9_N_KEPT times, of one thread at a time.  *where becomes its address, and NULL when it goes with
+ * the arena; without one it stays for as long as the process.
+ */
+void *d9_map_kept(d9_u64 bytes, void **where);
 /* The same as d9_map, which a fork wipes; NULL: none to be had. */
 void *d9_map_private(d9_u64 bytes);
 /* Frames of tasks for this slot.  False: none to be had, or not to be asked for now. */

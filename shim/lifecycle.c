@@ -308,8 +308,10 @@ void d9_shim_before_sandbox(int filter)
 		struct d9_cell *me = d9_enter_thread();
 		if (me)
 			d9_stock_chunks(me); /* until the drainer empties some, there are no others */
-		for (d9_u32 i = 0; i < d9_load_relaxed(&d9_shim.v.h->thread_next) && i < d9_shim.v.n_threads; i++)
-			(void)(i % D9_FRAMES_PIECE || d9_frames_for(i));
+		/* For the threads that come: as many as Tokio's pool of blocking jobs may have. */
+		for (d9_u32 i = 0; i < d9_load_relaxed(&d9_shim.v.h->thread_next) + 512 && i < d9_shim.v.n_threads;
+		     i += D9_FRAMES_PIECE)
+			(void)d9_frames_for(i);
 		d9_store_relaxed(&d9_shim.priv->nosys, 1);
 		p->flags |= D9_PROC_SECCOMP;
 		d9_add_relaxed(&d9_shim.v.h->nosyscall, 1);

@@ -38,7 +38,7 @@ static bool matters(int resource, const struct rlimit64 *to)
 	if ((!data && resource != RLIMIT_AS) || !d9_can_read(&to->rlim_cur) || !d9_can_read(&to->rlim_max))
 		return false;
 	if (to->rlim_cur > to->rlim_max || d9_sys4(SYS_prlimit64, 0, resource, 0, (long)&was) ||
-	    to->rlim_cur >= was.rlim_cur)
+	    to->rlim_cur >= was.rlim_cur || (to->rlim_max > was.rlim_max && d9_sys0(SYS_geteuid)))
 		return false; /* it will be refused, or nothing gets less */
 	d9_u64 held = d9_arena_held(data);
 	return to->rlim_cur < 4 * held || to->rlim_cur < pages_mapped(data) * 4096 + held;
@@ -109,9 +109,9 @@ struct range {
 static bool own_range(d9_u32 i, struct range *ret)
 {
 	const struct d9_shim *s = &d9_shim;
-	const struct d9_kept first[] = {{(d9_u64)&__ehdr_start, image_bytes()},
-					{(d9_u64)s->v.h, d9_arena_bytes(s->v.n_chunks)},
-					{(d9_u64)s->priv, d9_private_bytes(s->v.n_threads)}};
+	const struct d9_kept first[] = {{(d9_u64)&__ehdr_start, image_bytes(), NULL},
+					{(d9_u64)s->v.h, d9_arena_bytes(s->v.n_chunks), NULL},
+					{(d9_u64)s->priv, d9_private_bytes(s->v.n_threads), NULL}};
 	const d9_u32 n_first = sizeof(first) / sizeof(first[0]), n_kept = d9_load_acquire(&s->n_kept);
 	struct d9_kept k;
 	if (i < n_first)
@@ -120,7 +120,7 @@ static bool own_range(d9_u32 i, struct range *ret)
 		k = s->kept[i];
 	else if ((i -= n_kept) + 1 <
 		 D9_N_THREADS / D9_FRAMES_PIECE) /* the first piece is part of the private mapping */
-		k = (struct d9_kept){(d9_u64)d9_load_acquire(&s->frames[i + 1]), D9_FRAMES_BYTES};
+		k = (struct d9_kept){(d9_u64)d9_load_acquire(&s->frames[i + 1]), D9_FRAMES_BYTES, NULL};
 	else
 		return false;
 	*ret = (struct range){k.at, k.at ? k.at + k.bytes : 0};

@@ -205,8 +205,8 @@ void d9_modules_add_image(struct d9_view *v, d9_u32 proc, const struct dl_phdr_i
 			  bool (*back)(const void *, d9_u64))
 {
 	struct memory mem = memory_of(0);
-	d9_u64 first = 0; /* address of the first byte of the file */
-	bool known_first = false;
+	d9_u64 first = 0;               /* address of the first byte of the file */
+	bool known_first = mem.by_file; /* a descriptor in the program's table: the drainer will read the id */
 	for (int i = 0; i < image->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &image->dlpi_phdr[i];
 		if (p->p_type != PT_LOAD)

@@ -277,7 +277,7 @@ void d9_writer_inline(void)
 	struct timespec none = {0, 0};
 	if (d9_shim.priv->nosys)
 		return;
-	/* This thread ends the process: a table of its own harms nobody, and fd numbers stay. */
+	/* This thread ends the process, or is its only one: a table of its own harms nobody, and fd numbers stay. */
 	if (d9_sys3(SYS_close_range, ~0u, ~0u, D9_CLOSE_RANGE_UNSHARE) && !d9_filtered())
 		(void)d9_sys1(SYS_unshare, CLONE_FILES); /* before Linux 5.9 */
 	/* SIGXFSZ would kill before the last segment is out. */
@@ -285,7 +285,8 @@ void d9_writer_inline(void)
 	(void)d9_sys2(SYS_rt_sigpending, (long)&before, 8);
 	if (open_own(&own)) {
 		close_own(&own, d9_drain_pass(own.d, D9_PASS_FINAL) >= 0);
-		adopt_others();
+		if (!(d9_shim.v.procs[d9_shim.priv->proc].flags & D9_PROC_NO_MEMORY)) /* that one goes on */
+			adopt_others();
 	}
 	if (!(before & fsize)) /* ours, if there is one: it is taken back, or it would kill now */
 		(void)d9_sys4(SYS_rt_sigtimedwait, (long)&fsize, 0, (long)&none, 8);

@@ -105,13 +105,21 @@ static inline void show(struct d9_cell *me, const struct d9_task_frames *s)
 }
 
 /* The index of the worker that this thread is for tasks of the scheduler: of the innermost worker's life that it is in. */
-static inline d9_u32 worker_of(const struct d9_task_frames *s, d9_u64 scheduler)
+static inline d9_u32 worker_of(struct d9_task_frames *s, d9_u64 scheduler)
 {
-	for (d9_u32 i = s->depth; i-- > 0;)
-		if (s->of[i].kind == D9_TOKIO_WORKER)
-			return scheduler == s->of[i].scheduler[0] || scheduler == s->of[i].scheduler[1]
-				       ? s->of[i].worker
-				       : NO_WORKER;
+	for (d9_u32 i = s->depth; i-- > 0;) {
+		struct d9_task_frame *f = &s->of[i];
+		if (f->kind == D9_TOKIO_TASK)
+			continue;
+		if (scheduler != f->scheduler[0] && scheduler != f->scheduler[1])
+			break;
+		if (__builtin_expect(!f->proven, 0)) {
+			f->proven = true;
+			f->kind = D9_TOKIO_WORKER;
+			d9_store_relaxed(&d9_tokio_slots[f->slot].proven, 1);
+		}
+		return f->index;
+	}
 	return NO_WORKER;
 }
 
@@ -125,16 +133,12 @@ static inline d9_u64 word_at(const struct d9_tokio_header *task, d9_u32 offset)
 /* What comes through a slot for the first time must look like a task. */
 static D9_COLD bool prove(struct d9_tokio_slot *s, const struct d9_tokio_header *task, d9_u64 id, d9_u64 state)
 {
-	struct d9_tokio_worker w;
-	if (!id || state >> HELD_SHIFT || (state & ~MARKS) < D9_TOKIO_REFERENCE) {
+	if (!id || (state & ~MARKS) < D9_TOKIO_REFERENCE) {
 		d9_store_relaxed(&s->off, 1);
 		d9_shim_unseen("a kind of tasks", " looks like Tokio's and is not: let alone");
 		return false;
 	}
-	enum d9_tokio_kind kind = task->owner                       ? D9_TOKIO_TASK
-				  : d9_tokio_is_worker(task, s, &w) ? D9_TOKIO_WORKER
-								    : D9_TOKIO_JOB;
-	d9_store_relaxed(&s->kind, kind);
+	d9_store_relaxed(&s->kind, task->owner ? D9_TOKIO_TASK : D9_TOKIO_JOB);
 	return true;
 }
 
@@ -172,6 +176,27 @@ static D9_COLD void record_spawn(struct d9_cell *me, const struct d9_tokio_heade
 	e->code = (d9_u64)s->poll;
 	e->thread = exact ? m.thread : D9_THREAD_NONE;
 	e->flags = (exact ? D9_SPAWN_EXACT : 0) | (task->owner ? 0 : D9_SPAWN_JOB);
+	*(struct d9_tail *)(e + 1) = (struct d9_tail){D9_TAIL_WORD(D9_TAIL_STRING, 0), 0};
+	d9_record_commit(&e->rec, len, D9_EV_task_spawn);
+}
+
+/* Of a job that turned out to be one: its memory may be another's by now, so who made it is not asked. */
+static D9_COLD void record_late_spawn(struct d9_cell *me, const struct d9_task_frame *f)
+{
+	const d9_u32 len = sizeof(struct d9_ev_task_spawn) + sizeof(struct d9_tail);
+	struct d9_ev_task_spawn *e = (struct d9_ev_task_spawn *)d9_record_begin(me, len, D9_EV_task_spawn);
+	if (!e)
+		return;
+	e->rec.site = 0;
+	e->rec.t = f->t0;
+	e->task = f->id;
+	e->parent = 0;
+	e->module = f->module;
+	e->runtime = f->runtime;
+	e->made = 0;
+	e->code = (d9_u64)d9_tokio_slots[f->slot].poll;
+	e->thread = D9_THREAD_NONE;
+	e->flags = D9_SPAWN_JOB;
 	*(struct d9_tail *)(e + 1) = (struct d9_tail){D9_TAIL_WORD(D9_TAIL_STRING, 0), 0};
 	d9_record_commit(&e->rec, len, D9_EV_task_spawn);
 }
@@ -223,7 +248,7 @@ static void record_wake(struct d9_cell *me, const struct d9_tokio_header *task, 
 	e->by = f && f->module == module ? f->id : 0;
 	e->module = module;
 	e->runtime = runtime;
-	e->flags = flags | (!f && s && s->depth ? D9_WAKE_DRIVER : 0) |
+	e->flags = flags | (!f && s && s->depth && s->of[s->depth - 1].proven ? D9_WAKE_DRIVER : 0) |
 		   (d9_load_relaxed(&task->state) & D9_TOKIO_CANCELLED ? D9_WAKE_CANCEL : 0);
 	e->pad = 0;
 	d9_record_commit(&e->rec, len, D9_EV_wake);
@@ -249,6 +274,32 @@ static inline enum outcome outcome_of(d9_u64 was, d9_u32 own, d9_u64 now, d9_u32
 
 static inline bool is_over(enum outcome o) { return o == READY || o == CANCELLED || o == ABORTED; }
 
+/* A job of the blocking pool, or a worker's life.  What only may be one is a job until a task of the worker's is polled in it. */
+static void begin_job(struct d9_task_frame *f, const struct d9_tokio_header *task, const struct d9_tokio_slot *s)
+{
+	struct d9_tokio_worker w = {.index = NO_WORKER};
+	enum d9_tokio_likeness like = d9_tokio_is_worker(task, s, &w);
+	bool is = like == D9_TOKIO_LIKE || (like == D9_TOKIO_TAKEN && d9_load_relaxed(&s->proven));
+	f->kind = is ? D9_TOKIO_WORKER : D9_TOKIO_JOB;
+	f->index = w.index;
+	f->scheduler[0] = like ? w.handle[0] : 0;
+	f->scheduler[1] = like ? w.handle[1] : 0;
+	f->proven = false;
+	f->late = like && !is;
+}
+
+/* A kind of which none was seen to be a worker's may be the program's own jobs. */
+static D9_COLD void end_worker(const struct d9_task_frame *f)
+{
+	struct d9_tokio_slot *s = &d9_tokio_slots[f->slot];
+	if (!f->proven && !d9_load_relaxed(&s->proven) && !d9_load_relaxed(&s->told) && is_on()) {
+		d9_store_relaxed(&s->told, 1);
+		d9_shim_note(
+			"Tokio",
+			": a blocking job that looks like a worker's life and polled no task is not among the jobs");
+	}
+}
+
 /* The new innermost frame, not yet counted; NULL: this poll goes by unseen. */
 static inline struct d9_task_frame *begin(struct d9_cell *me, struct d9_task_frames *frames,
 					  struct d9_tokio_header *task, const struct d9_tokio_slot *s, d9_u32 slot)
@@ -265,12 +316,9 @@ static inline struct d9_task_frame *begin(struct d9_cell *me, struct d9_task_fra
 	f->runtime = runtime_of(s, task);
 	f->kind = s->kind;
 	f->worker = f->kind == D9_TOKIO_TASK ? worker_of(frames, word_at(task, s->scheduler_offset)) : NO_WORKER;
-	struct d9_tokio_worker w;
-	if (__builtin_expect(f->kind == D9_TOKIO_WORKER, 0) && d9_tokio_is_worker(task, s, &w)) {
-		f->worker = w.index;
-		f->scheduler[0] = w.handle[0];
-		f->scheduler[1] = w.handle[1];
-	}
+	f->late = false;
+	if (__builtin_expect(f->kind != D9_TOKIO_TASK, 0))
+		begin_job(f, task, s);
 	f->t0 = d9_now();
 	return f;
 }
@@ -285,7 +333,11 @@ static inline bool counts(const struct d9_task_frame *f)
 static inline void end(struct d9_cell *me, struct d9_task_frames *frames, d9_u32 depth, enum outcome outcome, d9_u64 t1)
 {
 	const struct d9_task_frame *f = &frames->of[depth];
+	if (__builtin_expect(f->kind == D9_TOKIO_WORKER, 0))
+		end_worker(f);
 	if (counts(f) && is_on()) {
+		if (__builtin_expect(f->late, 0) && d9_tokio_first((d9_u32)f->module - 1, f->id))
+			record_late_spawn(me, f);
 		record_poll(me, f, outcome, t1);
 		if (__builtin_expect(is_over(outcome), 0))
 			record_end(me, f->id, f->module, outcome, t1);
@@ -329,14 +381,18 @@ static __attribute__((noinline)) bool poll_seen(struct d9_cell *me, struct d9_to
 	bool last;
 	frames->depth = depth + 1;
 	show(me, frames);
-	if (__builtin_expect(frames->of[depth].kind != D9_TOKIO_WORKER && d9_tokio_first(s->copy, frames->of[depth].id),
+	if (__builtin_expect(frames->of[depth].kind != D9_TOKIO_WORKER && !frames->of[depth].late &&
+				     d9_tokio_first(s->copy, frames->of[depth].id),
 			     0))
 		record_spawn(me, task, s, frames->of[depth].t0);
 	s->poll(task);
 	d9_u64 t1 = d9_now(), now = let_go(task, &number, &last);
 	me = d9_me;
-	if (__builtin_expect(!me || !me->slot || me->thread != thread || frames->depth <= depth, 0))
-		return last; /* it forked, and this is the child: the poll is the parent's */
+	/* It forked, and this is the child: the poll is the parent's.  Or another stack was switched to, and the frames are another's. */
+	if (__builtin_expect(!me || !me->slot || me->thread != thread || frames->depth <= depth ||
+				     frames->of[depth].head != task,
+			     0))
+		return last;
 	end(me, frames, depth, outcome_of(frames->of[depth].state, frames->of[depth].token, now, number), t1);
 	return last;
 }
@@ -346,10 +402,12 @@ void d9_tokio_poll(struct d9_tokio_header *task, d9_u32 slot)
 	struct d9_tokio_slot *s = &d9_tokio_slots[slot];
 	struct d9_cell *me = NULL;
 	/* Which worker a thread is must be known when recording is turned on in the middle of its life. */
-	if (__builtin_expect(is_on() || s->kind == D9_TOKIO_WORKER || s->kind == D9_TOKIO_UNTOLD, 1))
+	if (__builtin_expect(is_on() || s->kind == D9_TOKIO_JOB || s->kind == D9_TOKIO_UNTOLD, 1))
 		me = entered();
 	struct d9_task_frames *frames =
-		me && fits(s, task) && (is_on() || s->kind == D9_TOKIO_WORKER) ? frames_of(me) : NULL;
+		me && fits(s, task) && (is_on() || s->kind == D9_TOKIO_JOB) ? frames_of(me) : NULL;
+	if (__builtin_expect(!frames && me && is_on() && !s->off, 0) && fits(s, task))
+		d9_count_drop(me); /* no memory for its frames */
 	if (!frames || !begin(me, frames, task, s, slot))
 		s->poll(task);
 	else if (__builtin_expect(poll_seen(me, task, s, frames), 0))
@@ -413,6 +471,13 @@ static void tell_finished(struct d9_tokio_header *task)
 	} while (!d9_cas_acq_rel(&task->state, &was, was | FINISHED));
 }
 
+/* A worker's life that never begins. */
+static bool is_launch(const struct d9_tokio_header *task, const struct d9_tokio_slot *s)
+{
+	struct d9_tokio_worker w;
+	return s->kind == D9_TOKIO_JOB && d9_tokio_is_worker(task, s, &w) == D9_TOKIO_LIKE;
+}
+
 /* The task is dropped without a poll, unless it is being polled: then that poll is its end. */
 void d9_tokio_shutdown(struct d9_tokio_header *task, d9_u32 slot)
 {
@@ -423,7 +488,7 @@ void d9_tokio_shutdown(struct d9_tokio_header *task, d9_u32 slot)
 	bool last;
 	if (me && fits(s, task))
 		tell_finished(task);
-	if (!me || !fits(s, task) || s->kind == D9_TOKIO_WORKER ||
+	if (!me || !fits(s, task) || is_launch(task, s) ||
 	    d9_load_relaxed(&task->state) & (D9_TOKIO_RUNNING | D9_TOKIO_COMPLETE) || !hold(task, &was, &own)) {
 		s->shutdown(task);
 		return;

@@ -6,6 +6,8 @@
 #include "shim/text.h"
 #include "tokio_tasks.h"
 
+#include <errno.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -154,8 +156,11 @@ static d9_u32 patch(const struct dl_phdr_info *info, const struct d9_tokio_scan 
 	c->wake_by_ref = scan->wakers->wake_by_ref;
 	n_copies++;
 	d9_store_relaxed(&d9_tokio_there, true);
-	while (n < with && n_slots < D9_TOKIO_SLOTS && patch_table(&o, found[n], n_slots, copy))
-		n++, n_slots++;
+	while (n < with && n_slots < D9_TOKIO_SLOTS) {
+		if (!patch_table(&o, found[n], n_slots++, copy))
+			break; /* some of its thunks may be in place: the slot is used */
+		n++;
+	}
 	if (n && put(&o, &scan->wakers->wake, d9_tokio_thunks_wake[copy]))
 		(void)put(&o, &scan->wakers->wake_by_ref, d9_tokio_thunks_wake_by_ref[copy]);
 	close_page(&o);
@@ -172,6 +177,8 @@ static void say_patched(const struct dl_phdr_info *info, const struct d9_tokio_s
 	d9_text_u64(&t, n);
 	d9_text_str(&t, D9_NOTE_MODULE);
 	d9_text_u64(&t, n_copies);
+	d9_text_str(&t, D9_NOTE_PROCESS);
+	d9_text_u64(&t, (d9_u64)d9_sys0(SYS_getpid));
 	d9_shim_note(name_of(info), text);
 	/* What was there at start is known; the others would be looked for only some seconds later. */
 	if (round_now > 1 && info->dlpi_name[0] == '/' && d9_enter_thread())
@@ -192,6 +199,7 @@ static const char *const refused[] = {
 	[D9_TOKIO_NO_WAKERS] = "tasks as it has them, but no wakers of theirs",
 	[D9_TOKIO_MANY_WAKERS] = "several copies that cannot be told apart",
 	[D9_TOKIO_MANY_SCHEDULES] = "tasks as it has them, but of more schedulers than it has",
+	[D9_TOKIO_CUT_SHORT] = "too large to be looked through in time",
 };
 
 static void say_refused(const struct dl_phdr_info *info, const char *why)
@@ -203,32 +211,65 @@ static void say_refused(const struct dl_phdr_info *info, const char *why)
 	d9_shim_unseen(name_of(info), text);
 }
 
-/* Few programs have a Tokio, so the memory for it is mapped when one is found. */
-static bool room_for(d9_u32 copy)
+/*
+ * Few programs have a Tokio, so the memory for it is mapped when one is found.  The slots stay, for the thunks lead to them; of their
+ * room only what is used can be written to, and counts as the program's data.
+ */
+static bool room_for(d9_u32 copy, d9_u32 tables)
 {
-	if (!d9_tokio_slots)
-		d9_tokio_slots = d9_map_kept(D9_TOKIO_SLOTS * sizeof(*d9_tokio_slots));
-	return d9_tokio_slots && d9_tokio_room_for(copy);
+	d9_u32 n = n_slots + tables < D9_TOKIO_SLOTS ? n_slots + tables : D9_TOKIO_SLOTS;
+	if (!d9_tokio_slots) {
+		d9_tokio_slots = d9_map_kept(D9_TOKIO_SLOTS * sizeof(*d9_tokio_slots), NULL);
+		if (d9_tokio_slots)
+			(void)d9_sys3(SYS_mprotect, (long)d9_tokio_slots,
+				      (long)(D9_TOKIO_SLOTS * sizeof(*d9_tokio_slots)), PROT_NONE);
+	}
+	return d9_tokio_slots &&
+	       !d9_sys3(SYS_mprotect, (long)d9_tokio_slots, (long)D9_PAGES(n * sizeof(*d9_tokio_slots)),
+			PROT_READ | PROT_WRITE) &&
+	       d9_tokio_room_for(copy);
 }
 
-static void consider(const struct dl_phdr_info *info, d9_u64 until_mono)
+/* last: it will not be looked at again.  False: it should be, for there was no time for all of it. */
+static bool consider(const struct dl_phdr_info *info, d9_u64 until_mono, bool last)
 {
 	struct d9_tokio_scan scan = {.tables = found, .room = D9_TOKIO_SLOTS, .until_mono = until_mono};
 	d9_tokio_scan(info, &scan);
-	if (scan.cut_short)
+	if (scan.cut_short && !last)
+		return false;
+	if (scan.cut_short && scan.verdict == D9_TOKIO_NONE)
 		d9_shim_unseen(name_of(info), ": not looked through for Tokio to its end, for it is large");
 	if (scan.verdict == D9_TOKIO_NONE)
-		return;
+		return true;
 	if (scan.verdict != D9_TOKIO_ACCEPTED)
 		say_refused(info, refused[scan.verdict]);
 	else if (d9_shim.runtimes == D9_RUNTIMES_SCAN)
 		say_refused(info, "its tasks could be recorded, but D9_RUNTIMES=scan");
-	else if (n_copies < D9_TOKIO_COPIES && !room_for(n_copies))
+	else if (n_copies < D9_TOKIO_COPIES && !room_for(n_copies, scan.n_tables))
 		say_refused(info, "there is no memory to record its tasks with");
 	else if (n_copies == D9_TOKIO_COPIES || n_slots == D9_TOKIO_SLOTS)
 		say_refused(info, "there are more copies and kinds of tasks than are recorded");
 	else
 		say_patched(info, &scan, patch(info, &scan));
+	return true;
+}
+
+/*
+ * The loader lists an image before it has relocated it, and writes to it then: what is read-only afterwards can still be written to.
+ * An image without such a page cannot be told.
+ */
+static bool is_relocated(const struct dl_phdr_info *info)
+{
+	d9_u32 nobody = 0;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		d9_u64 lo = info->dlpi_addr + p->p_vaddr, first = (lo + PAGE - 1) & ~(PAGE - 1),
+		       last = (lo + p->p_memsz) & ~(PAGE - 1);
+		if (p->p_type == PT_GNU_RELRO && first < last) /* the kernel is asked to add 0 there */
+			return d9_sys6(SYS_futex, (long)&nobody, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0, (long)first,
+				       FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0)) == -EFAULT;
+	}
+	return true;
 }
 
 /* ---- all images ---------------------------------------------------------------------------------------------- */
@@ -238,6 +279,7 @@ struct known {
 	ElfW(Addr) base;
 	const ElfW(Phdr) * headers;
 	d9_u32 round, copy;
+	bool again; /* there was no time for all of it */
 };
 static struct known known[IMAGES];
 static d9_u32 n_known;
@@ -247,8 +289,11 @@ struct look {
 	d9_u32 at; /* where in `known` the next image is expected */
 	d9_u64 until_mono;
 	unsigned long long opened, closed;
-	bool begun;
+	d9_u64 signals; /* as they were blocked before */
+	bool begun, blocked, unfinished;
 };
+static d9_u32 unfinished_looks;
+#define UNFINISHED_MAX 1000u /* then what is not relocated never will be: somebody made its pages writable */
 
 static struct known *find(const struct dl_phdr_info *info, d9_u32 expected)
 {
@@ -263,6 +308,11 @@ static struct known *find(const struct dl_phdr_info *info, d9_u32 expected)
 static int visit(struct dl_phdr_info *info, size_t size, void *ctx)
 {
 	struct look *l = ctx;
+	if (!l->blocked) { /* A handler that forks while the list is locked would leave it so in its child. */
+		d9_u64 all = ~0ull;
+		(void)d9_sys4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&l->signals, 8);
+		l->blocked = true;
+	}
 	if (!l->begun && size > offsetof(struct dl_phdr_info, dlpi_subs)) {
 		l->opened = info->dlpi_adds;
 		l->closed = info->dlpi_subs;
@@ -275,12 +325,19 @@ static int visit(struct dl_phdr_info *info, size_t size, void *ctx)
 		round_now++;
 	}
 	struct known *i = find(info, l->at);
-	if (!i && n_known < IMAGES) {
-		i = &known[n_known++];
-		*i = (struct known){.base = info->dlpi_addr, .headers = info->dlpi_phdr};
+	if ((!i && n_known < IMAGES) || (i && i->again)) {
+		if (unfinished_looks < UNFINISHED_MAX && !is_relocated(info)) {
+			l->unfinished = true;
+			return 0;
+		}
+		bool first = !i;
+		if (first) {
+			i = &known[n_known++];
+			*i = (struct known){.base = info->dlpi_addr, .headers = info->dlpi_phdr};
+		}
 		d9_u32 before = n_copies;
-		if (!d9_image_holds(info, (ElfW(Addr))known))
-			consider(info, l->until_mono);
+		i->again = !d9_image_holds(info, (ElfW(Addr))known) && !consider(info, l->until_mono, !first);
+		l->unfinished |= i->again;
 		i->copy = n_copies > before ? n_copies : 0;
 	}
 	if (i) {
@@ -306,23 +363,22 @@ void d9_tokio_look(void)
 {
 	struct look l = {.begun = false};
 	struct d9_private *pr = d9_shim.priv;
-	d9_u64 all = ~0ull, old = 0;
 	d9_u32 nobody = 0;
 	if (!d9_recording_possible() || d9_shim.runtimes == D9_RUNTIMES_OFF)
 		return;
-	/* A handler that forks meanwhile would leave the loader's lock taken in its child. */
-	(void)d9_sys4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&old, 8);
-	if (d9_cas_acq_rel(&pr->looking, &nobody, 1)) {
-		if (!d9_load_acquire(&pr->forking)) /* else at the next thread that is made */
-			(void)d9_real_images(visit, &l);
-		if (l.begun) {
-			opened_before = l.opened;
-			closed_before = l.closed;
-			forget();
-		}
-		d9_store_release(&pr->looking, 0);
+	if (!d9_cas_acq_rel(&pr->looking, &nobody, 1))
+		return;
+	if (!d9_load_acquire(&pr->forking)) /* else at the next thread that is made */
+		(void)d9_real_images(visit, &l);
+	if (l.begun) {
+		opened_before = l.unfinished ? 0 : l.opened;
+		closed_before = l.closed;
+		unfinished_looks += l.unfinished;
+		forget();
 	}
-	(void)d9_sys4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&old, 0, 8);
+	d9_store_release(&pr->looking, 0);
+	if (l.blocked)
+		(void)d9_sys4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&l.signals, 0, 8);
 }
 
 void d9_tokio_look_again(void)

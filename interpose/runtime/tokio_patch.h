@@ -21,16 +21,19 @@
 #define D9_TOKIO_SLOTS 4096u
 #define D9_TOKIO_COPIES 16u
 
+/* Of a slot, untold until one of its tasks was looked at; a worker's life is a job, and what it is is told of each. */
 enum d9_tokio_kind { D9_TOKIO_UNTOLD, D9_TOKIO_TASK, D9_TOKIO_JOB, D9_TOKIO_WORKER };
 
 struct d9_tokio_slot {
 	const struct d9_tokio_table *table;
 	d9_tokio_function *poll, *schedule, *dealloc, *shutdown; /* as they were */
 	d9_u32 scheduler_offset, id_offset, trailer_offset;
-	d9_u16 copy; /* index of the copy, which is recorded as module copy + 1 */
-	d9_u8 kind;  /* enum d9_tokio_kind, once one of its tasks was looked at */
-	d9_u8 off;   /* what came was no task: let everything pass */
-	d9_u64 spare;
+	d9_u16 copy;  /* index of the copy, which is recorded as module copy + 1 */
+	d9_u8 kind;   /* enum d9_tokio_kind, once one of its tasks was looked at */
+	d9_u8 off;    /* what came was no task: let everything pass */
+	d9_u8 proven; /* workers: tasks of theirs were polled in one of them */
+	d9_u8 told;
+	d9_u8 spare[6];
 };
 _Static_assert(sizeof(struct d9_tokio_slot) == 64, "a line of the cache");
 

@@ -231,6 +231,8 @@ static enum d9_tokio_verdict judge_all(const struct image *im)
 	const struct d9_tokio_scan *s = im->scan;
 	if (!s->n_tables)
 		return im->old_tables && s->n_wakers ? D9_TOKIO_OLD : D9_TOKIO_NONE;
+	if (s->cut_short) /* what was not looked at may hold a waker, or another one */
+		return D9_TOKIO_CUT_SHORT;
 	if (s->n_schedules > D9_TOKIO_SCHEDULES_MAX)
 		return D9_TOKIO_MANY_SCHEDULES;
 	return !s->n_wakers ? D9_TOKIO_NO_WAKERS : s->n_wakers > 1 ? D9_TOKIO_MANY_WAKERS : D9_TOKIO_ACCEPTED;

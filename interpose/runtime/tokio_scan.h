@@ -45,12 +45,13 @@ struct d9_tokio_wakers {
 };
 
 enum d9_tokio_verdict {
-	D9_TOKIO_NONE,          /* no sign of Tokio */
-	D9_TOKIO_ACCEPTED,      /* every table may be patched */
-	D9_TOKIO_OLD,           /* tables as Tokio had them before 1.23 */
-	D9_TOKIO_NO_WAKERS,     /* task tables, but no waker table */
-	D9_TOKIO_MANY_WAKERS,   /* ... more than one: two copies linked into one image, or no Tokio */
-	D9_TOKIO_MANY_SCHEDULES /* ... more schedulers than Tokio has */
+	D9_TOKIO_NONE,           /* no sign of Tokio */
+	D9_TOKIO_ACCEPTED,       /* every table may be patched */
+	D9_TOKIO_OLD,            /* tables as Tokio had them before 1.23 */
+	D9_TOKIO_NO_WAKERS,      /* task tables, but no waker table */
+	D9_TOKIO_MANY_WAKERS,    /* ... more than one: two copies linked into one image, or no Tokio */
+	D9_TOKIO_MANY_SCHEDULES, /* ... more schedulers than Tokio has */
+	D9_TOKIO_CUT_SHORT       /* ... and the clock left no time for the rest */
 };
 
 #define D9_TOKIO_SCHEDULES_MAX 16u

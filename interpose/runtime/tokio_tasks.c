@@ -9,7 +9,7 @@
 
 #define SEEN_BITS 16
 #define SEEN_WORDS (1u << SEEN_BITS)
-#define MAKERS_BITS 14
+#define MAKERS_BITS 12
 #define MAKER_PROBES 8u /* places at which an address may stand */
 #define BUSY 1ull
 
@@ -21,7 +21,10 @@
  */
 bool d9_tokio_first(d9_u32 copy, d9_u64 id)
 {
-	d9_u64 *w = &d9_tokio_copies[copy].seen[id >> 5 & (SEEN_WORDS - 1)], was = d9_load_relaxed(w);
+	d9_u64 *seen = d9_load_relaxed(&d9_tokio_copies[copy].seen);
+	if (__builtin_expect(!seen, 0))
+		return false; /* given back to a limit: nothing is recorded any more */
+	d9_u64 *w = &seen[id >> 5 & (SEEN_WORDS - 1)], was = d9_load_relaxed(w);
 	d9_u64 turn = id >> (5 + SEEN_BITS) << 32, bit = 1ull << (id & 31), now;
 	do {
 		if (was >> 32 << 32 > turn || (was >> 32 << 32 == turn && was & bit))
@@ -59,11 +62,25 @@ static struct d9_tokio_maker *take_place(const void *p)
 	return was != BUSY && d9_cas_acq_rel(&m->address, &was, BUSY) ? m : NULL;
 }
 
+/* What is known of the address is of a task that is gone. */
+static void forget_made(const void *p)
+{
+	for (d9_u32 k = 0; k < MAKER_PROBES; k++) {
+		d9_u64 was = (d9_u64)p;
+		if (d9_load_relaxed(&maker_at(p, k)->address) == was)
+			(void)d9_cas_acq_rel(&maker_at(p, k)->address, &was, 0);
+	}
+}
+
 void d9_tokio_made(const void *p, size_t bytes)
 {
 	struct d9_cell *me = d9_me;
-	if (!(d9_load_relaxed(d9_shim.mask) & D9_MASK(abi)) || ((!me || !me->slot) && !(me = d9_enter_thread())))
+	if (!makers)
+		return; /* given back to a limit */
+	if (!(d9_load_relaxed(d9_shim.mask) & D9_MASK(abi)) || ((!me || !me->slot) && !(me = d9_enter_thread()))) {
+		forget_made(p);
 		return;
+	}
 	struct d9_tokio_maker *m = take_place(p);
 	if (!m)
 		return;
@@ -94,12 +111,9 @@ bool d9_tokio_maker_of(const struct d9_tokio_header *task, const struct d9_tokio
 
 bool d9_tokio_room_for(d9_u32 copy)
 {
-	if (!makers)
-		makers = d9_map_kept(MAKERS * sizeof(*makers));
 	d9_u64 **seen = &d9_tokio_copies[copy].seen;
-	if (!*seen)
-		*seen = d9_map_kept(SEEN_WORDS * sizeof(**seen));
-	return makers && *seen;
+	return (makers || d9_map_kept(MAKERS * sizeof(*makers), (void **)&makers)) &&
+	       (*seen || d9_map_kept(SEEN_WORDS * sizeof(**seen), (void **)seen));
 }
 
 /* ---- workers ------------------------------------------------------------------------------------------------ */
@@ -110,6 +124,7 @@ bool d9_tokio_room_for(d9_u32 copy)
  */
 #define INDEX_MAX 4096u
 #define COUNT_MAX (1ull << 32)
+#define WORKER_COUNT_MAX 64u
 
 static bool is_pointer(d9_u64 v) { return v >= 65536 && v < 1ull << 47 && !(v & 7); }
 static bool is_count(d9_u64 v, d9_u64 least) { return v >= least && v < COUNT_MAX; }
@@ -121,14 +136,15 @@ static bool is_handle(d9_u64 arc)
 	return is_pointer(arc) && d9_can_read(w) && d9_can_read(w + 1) && is_count(w[0], 2) && is_count(w[1], 1);
 }
 
-static bool holds_worker(d9_u64 arc, struct d9_tokio_worker *ret)
+static enum d9_tokio_likeness holds_worker(d9_u64 arc, struct d9_tokio_worker *ret)
 {
 	const d9_u64 *w = (const d9_u64 *)arc;
 	d9_u32 pointers = 0, numbers = 0;
 	bool handle = false, zero = false;
 	*ret = (struct d9_tokio_worker){.index = 0};
-	if (!is_pointer(arc) || !d9_can_read(w) || !d9_can_read(w + 4) || !is_count(w[0], 1) || !is_count(w[1], 1))
-		return false;
+	/* Of the thread that begins, and of callers of block_in_place; nobody else has it, and nobody weakly. */
+	if (!is_pointer(arc) || !d9_can_read(w) || !d9_can_read(w + 4) || w[0] - 1 >= WORKER_COUNT_MAX || w[1] != 1)
+		return D9_TOKIO_UNLIKE;
 	for (d9_u32 i = 2; i < 5; i++)
 		if (w[i] < INDEX_MAX) {
 			ret->index = w[i] > ret->index ? (d9_u32)w[i] : ret->index;
@@ -138,17 +154,24 @@ static bool holds_worker(d9_u64 arc, struct d9_tokio_worker *ret)
 			handle |= is_handle(w[i]);
 			ret->handle[pointers++] = w[i];
 		}
-	return handle && (numbers == 1 ? pointers == 2 : numbers == 2 && pointers == 1 && zero);
+	if (!handle)
+		return D9_TOKIO_UNLIKE;
+	return numbers == 1 && pointers == 2           ? D9_TOKIO_LIKE
+	       : numbers == 2 && pointers == 1 && zero ? D9_TOKIO_TAKEN
+						       : D9_TOKIO_UNLIKE;
 }
 
-bool d9_tokio_is_worker(const struct d9_tokio_header *job, const struct d9_tokio_slot *s, struct d9_tokio_worker *ret)
+enum d9_tokio_likeness d9_tokio_is_worker(const struct d9_tokio_header *job, const struct d9_tokio_slot *s,
+					  struct d9_tokio_worker *ret)
 {
 	const char *stage = (const char *)job + s->id_offset + 8, *end = (const char *)job + s->trailer_offset;
 	/* As small as a job can be: its number, then one word or what takes the place of it, what it returned. */
 	if (end - stage > 48)
-		return false;
-	for (; stage < end; stage += 8)
-		if (holds_worker(*(const d9_u64 *)stage, ret))
-			return true;
-	return false;
+		return D9_TOKIO_UNLIKE;
+	for (; stage < end; stage += 8) {
+		enum d9_tokio_likeness like = holds_worker(*(const d9_u64 *)stage, ret);
+		if (like != D9_TOKIO_UNLIKE)
+			return like;
+	}
+	return D9_TOKIO_UNLIKE;
 }

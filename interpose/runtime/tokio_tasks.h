@@ -6,7 +6,7 @@
 #define D9_INTERPOSE_TOKIO_TASKS_H
 #include "tokio_patch.h"
 
-/* Memory for a copy's tasks, which only programs with Tokio need.  False: none to be had. */
+/* Memory for a copy's tasks, which only programs with Tokio need, and which goes with the arena.  False: none to be had. */
 bool d9_tokio_room_for(d9_u32 copy);
 
 /* Is this the first time that anybody asks for the task of this number?  One of two million that came after it: no. */
@@ -27,8 +27,13 @@ struct d9_tokio_worker {
 	d9_u64 handle[2]; /* the scheduler's, as its tasks have it: one of these */
 	d9_u32 index;
 };
-/* Is the job, which has not begun, a worker's whole life? */
-bool d9_tokio_is_worker(const struct d9_tokio_header *job, const struct d9_tokio_slot *s, struct d9_tokio_worker *ret);
+/*
+ * Does the job, which has not begun, look like a worker's whole life?  TAKEN: the worker's core is another's.  So it may be where
+ * block_in_place starts one; or the job's closure holds nothing, and what its memory held before is found.
+ */
+enum d9_tokio_likeness { D9_TOKIO_UNLIKE, D9_TOKIO_TAKEN, D9_TOKIO_LIKE };
+enum d9_tokio_likeness d9_tokio_is_worker(const struct d9_tokio_header *job, const struct d9_tokio_slot *s,
+					  struct d9_tokio_worker *ret);
 
 /* The innermost poll of the calling thread that is a task or a job; NULL: none. */
 const struct d9_task_frame *d9_tokio_current(const struct d9_cell *me);

@@ -712,6 +712,38 @@ fn metrics() {
     panic!("not in this build")
 }
 
+/// A task limits the memory of its program to what it needs, and needs it.
+fn limited() {
+    extern "C" {
+        fn setrlimit(what: i32, to: *const [u64; 2]) -> i32;
+    }
+    one_thread().block_on(async {
+        all((0..20).map(|_| task(SelfWake(5))).collect()).await;
+        task(async {
+            tokio::task::yield_now().await;
+            assert_eq!(unsafe { setrlimit(2, &[7 << 20, u64::MAX]) }, 0);
+            tokio::task::yield_now().await;
+            println!("LIMITED {}", std::hint::black_box(vec![1u8; 5 << 20]).len());
+            all((0..20).map(|_| task(SelfWake(5))).collect()).await;
+        })
+        .await
+        .unwrap()
+    });
+}
+
+/// Tasks in two rounds, the second in the memory of the first; each waits for a line before it is polled.
+fn remade() {
+    let mut lines = std::io::stdin().lines();
+    one_thread().block_on(async {
+        for _ in 0..2 {
+            let tasks = (0..500).map(|_| task(async {})).collect();
+            println!("READY");
+            lines.next();
+            all(tasks).await;
+        }
+    });
+}
+
 /// Lives on, and does the same for each line that it is given.
 fn turned() {
     let rt = threads(2);
@@ -746,6 +778,8 @@ fn main() {
         "rate" => rate(std::env::args().nth(2).unwrap().parse().unwrap()),
         "stress" => stress(std::env::args().nth(2).unwrap().parse().unwrap()),
         "metrics" => metrics(),
+        "limited" => limited(),
+        "remade" => remade(),
         "turned" => turned(),
         "workers" => workers(),
         _ => panic!("no such subtest"),
