@@ -9,7 +9,7 @@
 
 #define SEEN_BITS 16
 #define SEEN_WORDS (1u << SEEN_BITS)
-#define MAKERS_BITS 12
+#define MAKERS_BITS 14
 #define MAKER_PROBES 8u /* places at which an address may stand */
 #define BUSY 1ull
 
