@@ -44,6 +44,18 @@ struct d9_slice {
 	d9_u64 rip, rsp, rbp, rbx, r12, r13, r14, r15;
 };
 
+/* A runtime of a module, by the number that the module has for it; 0 is its pools of blocking jobs. */
+#define D9_RUNTIME_OF(module, number) ((d9_u32)(module) << 24 | ((d9_u32)(number)&0xffffffu))
+#define D9_RUNTIME_NUMBER(runtime) ((runtime)&0xffffffu)
+/* outcome of poll and task_end, as events.def has it */
+enum d9_outcome {
+	D9_OUTCOME_PENDING,
+	D9_OUTCOME_READY,
+	D9_OUTCOME_CANCELLED,
+	D9_OUTCOME_WOKEN,
+	D9_OUTCOME_ABORTED,
+	D9_OUTCOME_NOT_KNOWN = -1
+};
 /* flags of task_spawn, and of wake */
 #define D9_SPAWN_EXACT 1u /* made, thread and parent were seen */
 #define D9_SPAWN_JOB 2u   /* of a blocking pool */

@@ -27,6 +27,15 @@
 /* The same where the call returns the error itself; 0 is success. */
 #define D9_RETURNED(r) (-(r))
 
+/* What the kernel answered, 0 and more or -errno, as libc would return it. */
+static inline long d9_as_libc(long r)
+{
+	if (r >= 0)
+		return r;
+	errno = (int)-r;
+	return -1;
+}
+
 /* A call that waits for nothing that can be named, whole.  result: what the event carries, from d9_r. */
 #define D9_WRAP(ret, name, params, args, fd, result) \
 	D9_EXPORT ret name params                    \

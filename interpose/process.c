@@ -279,11 +279,7 @@ WRAP_PRLIMIT(prlimit64, rlimit64)
 D9_EXPORT int mlockall(int flags)
 {
 	long r;
-	if (!d9_shim_lock_all(flags, &r))
-		return d9_real.mlockall(flags);
-	if (r < 0)
-		errno = (int)-r;
-	return r < 0 ? -1 : 0;
+	return d9_shim_lock_all(flags, &r) ? (int)d9_as_libc(r) : d9_real.mlockall(flags);
 }
 
 D9_EXPORT int prctl(int op, ...)

@@ -144,11 +144,8 @@ __attribute__((used)) long d9_syscall_slow(long n, long a, long b, long c, long 
 	if (changes_rights(n, a))
 		d9_shim_before_sandbox(0);
 	long locked;
-	if (n == SYS_mlockall && d9_shim_lock_all((int)a, &locked)) {
-		if (locked < 0)
-			errno = (int)-locked;
-		return locked < 0 ? -1 : 0;
-	}
+	if (n == SYS_mlockall && d9_shim_lock_all((int)a, &locked))
+		return d9_as_libc(locked);
 	if (n == SYS_setrlimit)
 		d9_shim_before_limit(0, (int)a, (const void *)b);
 	if (n == SYS_prlimit64)

@@ -21,11 +21,8 @@ bool d9_back(const void *p, d9_u64 n)
 	d9_u64 a = (d9_u64)p & ~4095ull, end = ((d9_u64)p + n + 4095) & ~4095ull;
 	if (d9_shim.populate)
 		return d9_sys3(SYS_madvise, (long)a, (long)(end - a), D9_MADV_POPULATE_WRITE) == 0;
-	/* Before 5.14: let the kernel add 0 to a word of each page.  It answers EFAULT where our own store would be SIGBUS. */
-	d9_u32 nobody = 0;
-	for (; a < end; a += 4096)
-		if (d9_sys6(SYS_futex, (long)&nobody, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0, (long)a,
-			    FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0)) < 0)
+	for (; a < end; a += 4096) /* before 5.14 */
+		if (d9_add_zero(a))
 			return false;
 	return true;
 }

@@ -5,6 +5,7 @@
 #include "files.h"
 #include "lease.h"
 #include "lifecycle.h"
+#include "modules.h"
 #include "stack.h"
 #include "sys.h"
 #include "writer_thread.h"
@@ -153,52 +154,14 @@ static void unlock_own(void)
 			(void)d9_sys2(SYS_munlock, (long)r.lo, (long)(r.hi - r.lo));
 }
 
-/* /proc/self/maps, a mapping at a time. */
-struct maps {
-	int fd, at, have;
-	char buf[512];
-};
-
-static int next_char(struct maps *m)
-{
-	if (m->at >= m->have) {
-		m->have = (int)d9_sys3(SYS_read, m->fd, (long)m->buf, sizeof(m->buf));
-		m->at = 0;
-		if (m->have <= 0)
-			return -1;
-	}
-	return m->buf[m->at++];
-}
-
-static d9_u64 next_hex(struct maps *m)
-{
-	d9_u64 v = 0;
-	for (;;) {
-		int c = next_char(m), digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-		if (digit < 0)
-			return v;
-		v = v << 4 | (d9_u64)digit;
-	}
-}
-
-static bool next_mapping(struct maps *m, struct range *ret)
-{
-	int c;
-	ret->lo = next_hex(m);
-	ret->hi = next_hex(m);
-	while ((c = next_char(m)) >= 0 && c != '\n')
-		;
-	return ret->hi != 0;
-}
-
 /* As the kernel does it, mapping by mapping; what cannot be brought in (no access, a device) is no error there either. */
 static void lock_program(int fd, bool on_fault)
 {
-	struct maps m = {.fd = fd};
-	struct range r;
-	while (next_mapping(&m, &r))
-		if (!is_own(r.lo))
-			(void)d9_sys3(on_fault ? SYS_mlock2 : SYS_mlock, (long)r.lo, (long)(r.hi - r.lo),
+	struct d9_maps_reader maps = {.fd = fd};
+	struct d9_map_line m;
+	while (d9_next_mapping(&maps, &m))
+		if (!is_own(m.start))
+			(void)d9_sys3(on_fault ? SYS_mlock2 : SYS_mlock, (long)m.start, (long)(m.end - m.start),
 				      1 /* MLOCK_ONFAULT */);
 }
 

@@ -10,33 +10,29 @@
 #include <string.h>
 #include <sys/uio.h>
 
-struct mapping {
-	d9_u64 start, end, offset;
-	bool exec;
-	const char *path; /* "" for anonymous memory */
-};
-
-struct lines {
-	int fd;
-	d9_u32 have, at;
-	bool eof;
-	char buf[2048];
-};
-
 /* The next line of the file, NUL-ended, or NULL.  Longer ones are cut. */
-static char *next_line(struct lines *l)
+static char *next_line(struct d9_maps_reader *l)
 {
 	for (;;) {
 		char *start = l->buf + l->at, *nl = memchr(start, '\n', l->have - l->at);
+		bool whole = !l->cut;
+		if (nl || l->cut)
+			l->at = nl ? (d9_u32)(nl + 1 - l->buf) : l->have;
 		if (nl) {
 			*nl = 0;
-			l->at = (d9_u32)(nl + 1 - l->buf);
-			return start;
+			l->cut = false;
+			if (whole)
+				return start;
+			continue;
 		}
 		if (l->eof)
 			return NULL;
-		if (l->at == 0 && l->have == sizeof(l->buf))
-			l->have = 0; /* no line of a maps file is this long */
+		if (l->at == 0 && l->have == sizeof(l->buf)) { /* a path may be longer */
+			l->buf[sizeof(l->buf) - 1] = 0;
+			l->at = l->have;
+			l->cut = true;
+			return l->buf;
+		}
 		memmove(l->buf, l->buf + l->at, l->have - l->at);
 		l->have -= l->at;
 		l->at = 0;
@@ -77,7 +73,7 @@ static int open_proc(int pid, const char *file)
 }
 
 /* "start-end perms offset dev inode   path" */
-static void parse_line(char *p, struct mapping *ret)
+static void parse_line(char *p, struct d9_map_line *ret)
 {
 	ret->start = hex(&p);
 	p += *p == '-';
@@ -93,6 +89,14 @@ static void parse_line(char *p, struct mapping *ret)
 	}
 	p += strspn(p, " ");
 	ret->path = p;
+}
+
+bool d9_next_mapping(struct d9_maps_reader *r, struct d9_map_line *ret)
+{
+	char *line = next_line(r);
+	if (line)
+		parse_line(line, ret);
+	return line != NULL;
 }
 
 /* A process whose memory is read. */
@@ -166,7 +170,7 @@ static d9_u8 build_id(const struct memory *from, d9_u64 base, d9_u8 *ret, d9_u8 
 }
 
 /* Is the mapping in the table already, as this process's or as one it inherited by fork? */
-static struct d9_module *find(struct d9_view *v, d9_u32 proc, const struct mapping *m, d9_u32 n)
+static struct d9_module *find(struct d9_view *v, d9_u32 proc, const struct d9_map_line *m, d9_u32 n)
 {
 	for (d9_u32 i = 0; i < n; i++) {
 		struct d9_module *t = &v->modules[i];
@@ -180,7 +184,7 @@ static struct d9_module *find(struct d9_view *v, d9_u32 proc, const struct mappi
 	return NULL;
 }
 
-static void add(struct d9_view *v, d9_u32 proc, const struct memory *from, const struct mapping *m, d9_u64 image,
+static void add(struct d9_view *v, d9_u32 proc, const struct memory *from, const struct d9_map_line *m, d9_u64 image,
 		d9_u64 now, bool (*back)(const void *, d9_u64))
 {
 	d9_u32 i = d9_add_relaxed(&v->h->module_next, 1);
@@ -212,11 +216,11 @@ void d9_modules_add_image(struct d9_view *v, d9_u32 proc, const struct dl_phdr_i
 		if (p->p_type != PT_LOAD)
 			continue;
 		d9_u64 start = (image->dlpi_addr + p->p_vaddr) & ~4095ull;
-		struct mapping m = {.start = start,
-				    .end = D9_PAGES(image->dlpi_addr + p->p_vaddr + p->p_memsz),
-				    .offset = p->p_offset & ~4095ull,
-				    .exec = p->p_flags & PF_X,
-				    .path = image->dlpi_name};
+		struct d9_map_line m = {.start = start,
+					.end = D9_PAGES(image->dlpi_addr + p->p_vaddr + p->p_memsz),
+					.offset = p->p_offset & ~4095ull,
+					.exec = p->p_flags & PF_X,
+					.path = image->dlpi_name};
 		if (!known_first && !m.offset) {
 			first = start;
 			known_first = true;
@@ -232,15 +236,13 @@ void d9_modules_add_image(struct d9_view *v, d9_u32 proc, const struct dl_phdr_i
 /* 1, 0, or -1: its maps cannot be read. */
 static int holds(int pid, const char *path)
 {
-	struct lines l = {.fd = open_proc(pid, "/maps")};
+	struct d9_maps_reader l = {.fd = open_proc(pid, "/maps")};
+	struct d9_map_line m;
 	int found = 0;
 	if (l.fd < 0)
 		return -1;
-	for (char *line; !found && (line = next_line(&l));) {
-		struct mapping m;
-		parse_line(line, &m);
+	while (!found && d9_next_mapping(&l, &m))
 		found = !strcmp(m.path, path);
-	}
 	(void)d9_sys1(SYS_close, l.fd);
 	return found;
 }
@@ -304,7 +306,8 @@ bool d9_maps_held_by_others(const char *path)
 bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (*back)(const void *, d9_u64),
 		     d9_u32 *ret_ring)
 {
-	struct lines l = {.fd = open_proc(pid, "/maps")};
+	struct d9_maps_reader l = {.fd = open_proc(pid, "/maps")};
+	struct d9_map_line m;
 	if (l.fd < 0)
 		return false;
 	struct memory mem = {.pid = 0, .file = -1};
@@ -314,9 +317,7 @@ bool d9_modules_scan(struct d9_view *v, d9_u32 proc, int pid, d9_u64 now, bool (
 		before = D9_N_MODULES;
 	char image_path[256] = "";
 	d9_u64 image = 0;
-	for (char *line; (line = next_line(&l));) {
-		struct mapping m;
-		parse_line(line, &m);
+	while (d9_next_mapping(&l, &m)) {
 		if (m.offset == 0 && *m.path) { /* first mapping of a file: its ELF header */
 			image = m.start;
 			struct d9_text ip = d9_text_in(image_path, sizeof(image_path));

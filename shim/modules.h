@@ -10,6 +10,21 @@
 #include <link.h>
 #include <stdbool.h>
 
+/* /proc/PID/maps, a mapping at a time; begins with .fd open at its start and all else 0. */
+struct d9_maps_reader {
+	int fd;
+	d9_u32 have, at;
+	bool eof, cut; /* cut: the rest of the line that was given last is passed over */
+	char buf[2048];
+};
+struct d9_map_line {
+	d9_u64 start, end, offset;
+	bool exec;
+	const char *path; /* until the next one is read; "" for anonymous memory */
+};
+/* False: that was all. */
+bool d9_next_mapping(struct d9_maps_reader *r, struct d9_map_line *ret);
+
 /* The name of an io_uring among the mappings: what a program shares with the kernel is mapped, however it then enters it. */
 #define D9_RING_MAPPED "anon_inode:[io_uring]"
 

@@ -5,6 +5,7 @@
  */
 #ifndef D9_SHIM_SYS_H
 #define D9_SHIM_SYS_H
+#include <linux/futex.h>
 #include <sys/syscall.h>
 
 #ifndef SYS_close_range
@@ -78,6 +79,15 @@ static inline unsigned long d9_ask_valgrind(unsigned long what, unsigned long a,
 			 : "a"(request)
 			 : "cc", "memory");
 	return answer;
+}
+
+/* Lets the kernel add 0 to the word at p.  0, or -EFAULT where a store of ours would be SIGSEGV or SIGBUS. */
+static inline long d9_add_zero(unsigned long p)
+{
+	unsigned nobody = 0;
+	long r = d9_sys6(SYS_futex, (long)&nobody, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0, (long)p,
+			 FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0));
+	return r < 0 ? r : 0;
 }
 
 /*

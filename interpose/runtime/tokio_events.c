@@ -23,8 +23,6 @@
 #define MARKS (~0ull << NUMBER_SHIFT)
 #define NO_WORKER 0xffffffffu
 
-enum outcome { PENDING, READY, CANCELLED, WOKEN, ABORTED, NOT_KNOWN = -1 };
-
 /* ---- holding a task ------------------------------------------------------------------------------------------ */
 
 /* False: too many do, and the task is let alone.  *ret_state: as it was found. */
@@ -152,36 +150,24 @@ static inline bool fits(struct d9_tokio_slot *s, const struct d9_tokio_header *t
 
 static inline d9_u32 runtime_of(const struct d9_tokio_slot *s, const struct d9_tokio_header *task)
 {
-	return ((d9_u32)s->copy + 1) << 24 | ((d9_u32)task->owner & 0xffffff);
+	return D9_RUNTIME_OF(s->copy + 1, task->owner);
+}
+
+/* What of a frame says which task it is. */
+static inline void name_task(struct d9_task_frame *f, struct d9_tokio_header *task, const struct d9_tokio_slot *s,
+			     d9_u32 slot)
+{
+	f->head = task;
+	f->slot = slot;
+	f->id = word_at(task, s->id_offset);
+	f->module = s->copy + 1u;
+	f->runtime = runtime_of(s, task);
 }
 
 /* ---- records ------------------------------------------------------------------------------------------------------- */
 
-static D9_COLD void record_spawn(struct d9_cell *me, const struct d9_tokio_header *task, const struct d9_tokio_slot *s,
-				 d9_u64 t)
-{
-	struct d9_tokio_maker m;
-	bool exact = d9_tokio_maker_of(task, s, &m);
-	const d9_u32 len = sizeof(struct d9_ev_task_spawn) + sizeof(struct d9_tail);
-	struct d9_ev_task_spawn *e = (struct d9_ev_task_spawn *)d9_record_begin(me, len, D9_EV_task_spawn);
-	if (!e)
-		return;
-	e->rec.site = 0;
-	e->rec.t = t;
-	e->task = word_at(task, s->id_offset);
-	e->parent = exact && m.module == s->copy + 1u ? m.parent : 0;
-	e->module = s->copy + 1u;
-	e->runtime = runtime_of(s, task);
-	e->made = exact ? m.t : 0;
-	e->code = (d9_u64)s->poll;
-	e->thread = exact ? m.thread : D9_THREAD_NONE;
-	e->flags = (exact ? D9_SPAWN_EXACT : 0) | (task->owner ? 0 : D9_SPAWN_JOB);
-	*(struct d9_tail *)(e + 1) = (struct d9_tail){D9_TAIL_WORD(D9_TAIL_STRING, 0), 0};
-	d9_record_commit(&e->rec, len, D9_EV_task_spawn);
-}
-
-/* Of a job that turned out to be one: its memory may be another's by now, so who made it is not asked. */
-static D9_COLD void record_late_spawn(struct d9_cell *me, const struct d9_task_frame *f)
+/* m: who made it, NULL = not known. */
+static D9_COLD void record_spawn(struct d9_cell *me, const struct d9_task_frame *f, const struct d9_tokio_maker *m)
 {
 	const d9_u32 len = sizeof(struct d9_ev_task_spawn) + sizeof(struct d9_tail);
 	struct d9_ev_task_spawn *e = (struct d9_ev_task_spawn *)d9_record_begin(me, len, D9_EV_task_spawn);
@@ -190,18 +176,25 @@ static D9_COLD void record_late_spawn(struct d9_cell *me, const struct d9_task_f
 	e->rec.site = 0;
 	e->rec.t = f->t0;
 	e->task = f->id;
-	e->parent = 0;
+	e->parent = m && m->module == f->module ? m->parent : 0;
 	e->module = f->module;
 	e->runtime = f->runtime;
-	e->made = 0;
+	e->made = m ? m->t : 0;
 	e->code = (d9_u64)d9_tokio_slots[f->slot].poll;
-	e->thread = D9_THREAD_NONE;
-	e->flags = D9_SPAWN_JOB;
+	e->thread = m ? m->thread : D9_THREAD_NONE;
+	e->flags = (m ? D9_SPAWN_EXACT : 0) | (d9_tokio_slots[f->slot].kind == D9_TOKIO_JOB ? D9_SPAWN_JOB : 0);
 	*(struct d9_tail *)(e + 1) = (struct d9_tail){D9_TAIL_WORD(D9_TAIL_STRING, 0), 0};
 	d9_record_commit(&e->rec, len, D9_EV_task_spawn);
 }
 
-static void record_end(struct d9_cell *me, d9_u64 id, d9_u32 module, enum outcome outcome, d9_u64 t)
+/* While the task is held: its memory says who made it. */
+static D9_COLD void record_first(struct d9_cell *me, const struct d9_task_frame *f, const struct d9_tokio_header *task)
+{
+	struct d9_tokio_maker m;
+	record_spawn(me, f, d9_tokio_maker_of(task, &d9_tokio_slots[f->slot], &m) ? &m : NULL);
+}
+
+static void record_end(struct d9_cell *me, d9_u64 id, d9_u32 module, enum d9_outcome outcome, d9_u64 t)
 {
 	const d9_u32 len = sizeof(struct d9_ev_task_end);
 	struct d9_ev_task_end *e = (struct d9_ev_task_end *)d9_record_begin(me, len, D9_EV_task_end);
@@ -215,7 +208,7 @@ static void record_end(struct d9_cell *me, d9_u64 id, d9_u32 module, enum outcom
 	d9_record_commit(&e->rec, len, D9_EV_task_end);
 }
 
-static inline void record_poll(struct d9_cell *me, const struct d9_task_frame *f, enum outcome outcome, d9_u64 t1)
+static inline void record_poll(struct d9_cell *me, const struct d9_task_frame *f, enum d9_outcome outcome, d9_u64 t1)
 {
 	const d9_u32 len = sizeof(struct d9_ev_poll);
 	struct d9_ev_poll *e = (struct d9_ev_poll *)d9_record_begin(me, len, D9_EV_poll);
@@ -261,18 +254,21 @@ static void record_wake(struct d9_cell *me, const struct d9_tokio_header *task, 
  * A task that is cancelled before it is polled is dropped only; of one that is aborted meanwhile the word does not say whether it
  * was faster.
  */
-static inline enum outcome outcome_of(d9_u64 was, d9_u32 own, d9_u64 now, d9_u32 number)
+static inline enum d9_outcome outcome_of(d9_u64 was, d9_u32 own, d9_u64 now, d9_u32 number)
 {
 	if (number != own)
-		return now & D9_TOKIO_CANCELLED ? NOT_KNOWN : WOKEN;
+		return now & D9_TOKIO_CANCELLED ? D9_OUTCOME_NOT_KNOWN : D9_OUTCOME_WOKEN;
 	if (now & D9_TOKIO_COMPLETE)
-		return was & D9_TOKIO_CANCELLED                        ? CANCELLED
-		       : now & D9_TOKIO_CANCELLED && !(now & FINISHED) ? ABORTED
-								       : READY;
-	return now & D9_TOKIO_NOTIFIED ? WOKEN : PENDING;
+		return was & D9_TOKIO_CANCELLED                        ? D9_OUTCOME_CANCELLED
+		       : now & D9_TOKIO_CANCELLED && !(now & FINISHED) ? D9_OUTCOME_ABORTED
+								       : D9_OUTCOME_READY;
+	return now & D9_TOKIO_NOTIFIED ? D9_OUTCOME_WOKEN : D9_OUTCOME_PENDING;
 }
 
-static inline bool is_over(enum outcome o) { return o == READY || o == CANCELLED || o == ABORTED; }
+static inline bool is_over(enum d9_outcome o)
+{
+	return o == D9_OUTCOME_READY || o == D9_OUTCOME_CANCELLED || o == D9_OUTCOME_ABORTED;
+}
 
 /* A job of the blocking pool, or a worker's life.  What only may be one is a job until a task of the worker's is polled in it. */
 static void begin_job(struct d9_task_frame *f, const struct d9_tokio_header *task, const struct d9_tokio_slot *s)
@@ -309,11 +305,7 @@ static inline struct d9_task_frame *begin(struct d9_cell *me, struct d9_task_fra
 		d9_count_drop(me);
 		return NULL;
 	}
-	f->head = task;
-	f->slot = slot;
-	f->id = word_at(task, s->id_offset);
-	f->module = s->copy + 1u;
-	f->runtime = runtime_of(s, task);
+	name_task(f, task, s, slot);
 	f->kind = s->kind;
 	f->worker = f->kind == D9_TOKIO_TASK ? worker_of(frames, word_at(task, s->scheduler_offset)) : NO_WORKER;
 	f->late = false;
@@ -330,14 +322,15 @@ static inline bool counts(const struct d9_task_frame *f)
 }
 
 /* The poll of frame number `depth` has come back at t1, and found the task so. */
-static inline void end(struct d9_cell *me, struct d9_task_frames *frames, d9_u32 depth, enum outcome outcome, d9_u64 t1)
+static inline void end(struct d9_cell *me, struct d9_task_frames *frames, d9_u32 depth, enum d9_outcome outcome,
+		       d9_u64 t1)
 {
 	const struct d9_task_frame *f = &frames->of[depth];
 	if (__builtin_expect(f->kind == D9_TOKIO_WORKER, 0))
 		end_worker(f);
 	if (counts(f) && is_on()) {
 		if (__builtin_expect(f->late, 0) && d9_tokio_first((d9_u32)f->module - 1, f->id))
-			record_late_spawn(me, f);
+			record_spawn(me, f, NULL); /* its memory may be another's by now */
 		record_poll(me, f, outcome, t1);
 		if (__builtin_expect(is_over(outcome), 0))
 			record_end(me, f->id, f->module, outcome, t1);
@@ -378,36 +371,35 @@ static __attribute__((noinline)) bool poll_seen(struct d9_cell *me, struct d9_to
 {
 	__asm__ volatile(".cfi_personality 0x1b, d9_tokio_unwound");
 	d9_u32 depth = frames->depth, thread = me->thread, number;
+	const struct d9_task_frame *f = &frames->of[depth];
 	bool last;
 	frames->depth = depth + 1;
 	show(me, frames);
-	if (__builtin_expect(frames->of[depth].kind != D9_TOKIO_WORKER && !frames->of[depth].late &&
-				     d9_tokio_first(s->copy, frames->of[depth].id),
-			     0))
-		record_spawn(me, task, s, frames->of[depth].t0);
+	if (__builtin_expect(f->kind != D9_TOKIO_WORKER && !f->late && d9_tokio_first(s->copy, f->id), 0))
+		record_first(me, f, task);
 	s->poll(task);
 	d9_u64 t1 = d9_now(), now = let_go(task, &number, &last);
 	me = d9_me;
 	/* It forked, and this is the child: the poll is the parent's.  Or another stack was switched to, and the frames are another's. */
-	if (__builtin_expect(!me || !me->slot || me->thread != thread || frames->depth <= depth ||
-				     frames->of[depth].head != task,
-			     0))
+	if (__builtin_expect(!me || !me->slot || me->thread != thread || frames->depth <= depth || f->head != task, 0))
 		return last;
-	end(me, frames, depth, outcome_of(frames->of[depth].state, frames->of[depth].token, now, number), t1);
+	end(me, frames, depth, outcome_of(f->state, f->token, now, number), t1);
 	return last;
 }
 
 void d9_tokio_poll(struct d9_tokio_header *task, d9_u32 slot)
 {
 	struct d9_tokio_slot *s = &d9_tokio_slots[slot];
+	struct d9_task_frames *frames = NULL;
 	struct d9_cell *me = NULL;
 	/* Which worker a thread is must be known when recording is turned on in the middle of its life. */
-	if (__builtin_expect(is_on() || s->kind == D9_TOKIO_JOB || s->kind == D9_TOKIO_UNTOLD, 1))
+	if (__builtin_expect(is_on() || s->kind != D9_TOKIO_TASK, 1))
 		me = entered();
-	struct d9_task_frames *frames =
-		me && fits(s, task) && (is_on() || s->kind == D9_TOKIO_JOB) ? frames_of(me) : NULL;
-	if (__builtin_expect(!frames && me && is_on() && !s->off, 0) && fits(s, task))
-		d9_count_drop(me); /* no memory for its frames */
+	if (me && fits(s, task) && (is_on() || s->kind == D9_TOKIO_JOB)) {
+		frames = frames_of(me);
+		if (__builtin_expect(!frames && is_on(), 0))
+			d9_count_drop(me); /* no memory for them */
+	}
 	if (!frames || !begin(me, frames, task, s, slot))
 		s->poll(task);
 	else if (__builtin_expect(poll_seen(me, task, s, frames), 0))
@@ -441,7 +433,7 @@ static inline void note_wake(const struct d9_tokio_header *task, d9_u32 copy)
 	if (!me || !task->owner || table < c->lo || table >= c->hi || table & 7)
 		return;
 	record_wake(me, task, word_at(task, (d9_u32)task->table->id_offset), copy + 1,
-		    (copy + 1) << 24 | ((d9_u32)task->owner & 0xffffff), 1);
+		    D9_RUNTIME_OF(copy + 1, task->owner), D9_WAKE_POLLED);
 }
 
 void d9_tokio_wake(struct d9_tokio_header *task, d9_u32 copy)
@@ -493,17 +485,18 @@ void d9_tokio_shutdown(struct d9_tokio_header *task, d9_u32 slot)
 		s->shutdown(task);
 		return;
 	}
-	d9_u64 id = word_at(task, s->id_offset), t = d9_now();
+	struct d9_task_frame f = {.t0 = d9_now()};
 	d9_u32 thread = me->thread;
-	if (d9_tokio_first(s->copy, id))
-		record_spawn(me, task, s, t);
+	name_task(&f, task, s, slot);
+	if (d9_tokio_first(s->copy, f.id))
+		record_first(me, &f, task);
 	s->shutdown(task);
-	t = d9_now();
+	d9_u64 t = d9_now();
 	now = let_go(task, &number, &last);
 	me = recording();
 	if (me && me->thread == thread && !(was & (D9_TOKIO_RUNNING | D9_TOKIO_COMPLETE)) && number == own &&
 	    now & D9_TOKIO_COMPLETE)
-		record_end(me, id, s->copy + 1u, CANCELLED, t);
+		record_end(me, f.id, f.module, D9_OUTCOME_CANCELLED, t);
 	if (last)
 		s->dealloc(task);
 }

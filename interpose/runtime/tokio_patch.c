@@ -7,7 +7,6 @@
 #include "tokio_tasks.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -260,14 +259,12 @@ static bool consider(const struct dl_phdr_info *info, d9_u64 until_mono, bool la
  */
 static bool is_relocated(const struct dl_phdr_info *info)
 {
-	d9_u32 nobody = 0;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 		d9_u64 lo = info->dlpi_addr + p->p_vaddr, first = (lo + PAGE - 1) & ~(PAGE - 1),
 		       last = (lo + p->p_memsz) & ~(PAGE - 1);
-		if (p->p_type == PT_GNU_RELRO && first < last) /* the kernel is asked to add 0 there */
-			return d9_sys6(SYS_futex, (long)&nobody, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0, (long)first,
-				       FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0)) == -EFAULT;
+		if (p->p_type == PT_GNU_RELRO && first < last)
+			return d9_add_zero(first) == -EFAULT;
 	}
 	return true;
 }

@@ -9,7 +9,8 @@
  *
  * word             written by                        read by          ordering, and what breaks without it
  * slot.*           who looks, before the table is    the thunks       release in the store to the table / the load of the table by the program
- * slot.off, .kind  any thread that polls             any              relaxed: a task more or less goes by unseen; never taken back
+ * slot.off, .kind, any thread that polls             any              relaxed: a task more or less goes by unseen; never taken back
+ *   .proven, .told
  * copies[].*       who looks, before its wakers are  the thunks       as slot.*; lo = hi = 0 once the image is gone
  * priv.looking     who looks                         who would look   CAS: one at a time; a forked child has its own
  */

@@ -6,6 +6,7 @@
 #include "shim/arena.h"
 #include "shim/calls.h"
 #include "shim/drain.h"
+#include "shim/modules.h"
 #include "shim/record.h"
 #include "support.h"
 
@@ -372,6 +373,39 @@ START_TEST(what_another_member_writes_leads_nowhere)
 }
 END_TEST
 
+/* A path may be longer than what is read at a time: its line is cut, and those around it are whole. */
+START_TEST(mappings_with_long_paths)
+{
+	static const size_t lengths[] = {0, 10, 2000, 2047, 2048, 2049, 4096, 9000, 1};
+	const size_t n = sizeof(lengths) / sizeof(lengths[0]);
+	FILE *f = tmpfile();
+	ck_assert_ptr_nonnull(f);
+	for (size_t i = 0; i < n; i++) {
+		fprintf(f, "%zx-%zx r-xp %zx 00:01 7   %s", (i + 1) << 12, (i + 2) << 12, i << 12,
+			lengths[i] ? "/" : "");
+		for (size_t k = 1; k < lengths[i]; k++)
+			fputc('p', f);
+		fputc('\n', f);
+	}
+	rewind(f);
+	struct d9_maps_reader r = {.fd = fileno(f)};
+	struct d9_map_line m;
+	for (size_t i = 0; i < n; i++) {
+		ck_assert(d9_next_mapping(&r, &m));
+		ck_assert_uint_eq(m.start, (i + 1) << 12);
+		ck_assert_uint_eq(m.end, (i + 2) << 12);
+		ck_assert_uint_eq(m.offset, i << 12);
+		ck_assert(m.exec);
+		if (lengths[i] < 2000)
+			ck_assert_uint_eq(strlen(m.path), lengths[i]);
+		else
+			ck_assert(strlen(m.path) >= 1900 && strspn(m.path + 1, "p") == strlen(m.path) - 1);
+	}
+	ck_assert(!d9_next_mapping(&r, &m));
+	fclose(f);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("arena");
@@ -384,6 +418,7 @@ int main(void)
 	tcase_add_test(c, a_waker_is_of_the_same_process);
 	tcase_add_test(c, what_another_member_writes_leads_nowhere);
 	tcase_add_test(c, memory_is_taken_by_need_and_given_back);
+	tcase_add_test(c, mappings_with_long_paths);
 	suite_add_tcase(suite, c);
 	return suite_run(suite);
 }
