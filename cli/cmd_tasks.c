@@ -13,13 +13,10 @@
 
 /* ---- one form for both ------------------------------------------------------------------------------- */
 
-static const char *key_of(const struct d9_model *m, const struct d9_task *k, char *buf, size_t n)
+static const char *key_of(const struct d9_model *m, const struct d9_task *k, char buf[D9_TASK_KEY_BYTES])
 {
-	snprintf(buf, n, "%d:%u:%llu", k->proc == D9_NO_INDEX ? 0 : m->t->procs.v[k->proc].pid, k->module,
-		 (unsigned long long)k->id);
-	return buf;
+	return d9_task_key(m, k->proc, k->module, k->id, buf);
 }
-#define KEY_BYTES 48
 
 static void id_json(struct d9_json *j, const char *key, d9_u64 id)
 {
@@ -31,9 +28,9 @@ static void id_json(struct d9_json *j, const char *key, d9_u64 id)
 
 static void task_json(struct d9_json *j, const char *key, const struct d9_model *m, const struct d9_task *k)
 {
-	char text[KEY_BYTES];
+	char text[D9_TASK_KEY_BYTES];
 	d9_json_object(j, key);
-	d9_json_str(j, "key", key_of(m, k, text, sizeof(text)));
+	d9_json_str(j, "key", key_of(m, k, text));
 	d9_json_i64(j, "pid", k->proc == D9_NO_INDEX ? 0 : m->t->procs.v[k->proc].pid);
 	d9_json_u64(j, "module", k->module);
 	d9_json_u64(j, "id", k->id);
@@ -109,8 +106,9 @@ static int by_rank(const void *a, const void *b, void *order)
 
 static void line(const struct d9_model *m, const struct d9_task *k)
 {
-	char key[KEY_BYTES], total[32], longest[32], wait[32], state[64], *name = d9_clean_copy(k->name.p, k->name.n);
-	printf("  %-20s %8llu %10s %10s %8llu %10s %7u %6u  %-18s %s\n", key_of(m, k, key, sizeof(key)),
+	char key[D9_TASK_KEY_BYTES], total[32], longest[32], wait[32], state[64],
+		*name = d9_clean_copy(k->name.p, k->name.n);
+	printf("  %-20s %8llu %10s %10s %8llu %10s %7u %6u  %-18s %s\n", key_of(m, k, key),
 	       (unsigned long long)k->polls, d9_format_duration(k->poll_total, total),
 	       d9_format_duration(k->poll_max, longest), (unsigned long long)k->wakes,
 	       k->waits ? d9_format_duration(k->queue_max, wait) : "-", k->workers, k->migrations,
@@ -223,10 +221,11 @@ int d9_cmd_tasks(const struct d9_cmd *self, int argc, char **argv)
 	struct d9_model *m;
 	r = d9_model_open(&o, &m);
 	if (!r) {
-		struct d9_tasks tasks;
-		d9_tasks_make(m, &tasks);
-		r = write_tasks(m, &tasks, most ? MOST_POLLS : idle ? IDLE : LONGEST_POLL, name ? &re : NULL, o.json);
-		d9_tasks_free(&tasks);
+		r = write_tasks(m, d9_model_tasks(m),
+				most   ? MOST_POLLS
+				: idle ? IDLE
+				       : LONGEST_POLL,
+				name ? &re : NULL, o.json);
 		d9_model_close(m);
 	}
 	if (name)
@@ -323,8 +322,8 @@ static void moment_text(const struct d9_model *m, const struct d9_task *k, const
 
 static void life_text(const struct d9_model *m, const struct d9_task *k)
 {
-	char key[KEY_BYTES], a[48], b[48], *name = d9_clean_copy(k->name.p, k->name.n);
-	printf("task %s%s%s%s: %s\n", key_of(m, k, key, sizeof(key)), *name ? " (" : "", name, *name ? ")" : "",
+	char key[D9_TASK_KEY_BYTES], a[48], b[48], *name = d9_clean_copy(k->name.p, k->name.n);
+	printf("task %s%s%s%s: %s\n", key_of(m, k, key), *name ? " (" : "", name, *name ? ")" : "",
 	       state_of(m, k, a, sizeof(a)));
 	free(name);
 	printf("  polled %llu times, %s in all, longest %s; on %u workers, moved %u times\n",
@@ -366,12 +365,12 @@ static int write_life(const struct d9_model *m, const struct d9_task *k, bool js
 /* The whole key, or the task's own number where just one task has it. */
 static int find_task(const struct d9_model *m, const struct d9_tasks *t, const char *key, const struct d9_task **ret)
 {
-	char text[KEY_BYTES];
+	char text[D9_TASK_KEY_BYTES];
 	size_t same = 0;
 	*ret = NULL;
 	for (size_t i = 0; i < t->of.n; i++) {
 		const struct d9_task *k = &t->of.v[i];
-		const char *whole = key_of(m, k, text, sizeof(text));
+		const char *whole = key_of(m, k, text);
 		bool here = !strcmp(whole, key);
 		if (!here && strcmp(strrchr(whole, ':') + 1, key) != 0)
 			continue;
@@ -382,7 +381,7 @@ static int find_task(const struct d9_model *m, const struct d9_tasks *t, const c
 	}
 	if (same > 1)
 		return d9_fail(D9_EXIT_DATA, "task: %zu tasks have the number %s; the whole key is one as %s", same,
-			       key, key_of(m, *ret, text, sizeof(text)));
+			       key, key_of(m, *ret, text));
 	if (!same && !t->of.n)
 		tell_why_none(t);
 	return same ? D9_EXIT_OK
@@ -399,13 +398,10 @@ int d9_cmd_task(const struct d9_cmd *self, int argc, char **argv)
 	r = d9_model_open(&o, &m);
 	if (r)
 		return r;
-	struct d9_tasks tasks;
 	const struct d9_task *k;
-	d9_tasks_make(m, &tasks);
-	r = find_task(m, &tasks, o.operand, &k);
+	r = find_task(m, d9_model_tasks(m), o.operand, &k);
 	if (!r)
 		r = write_life(m, k, o.json);
-	d9_tasks_free(&tasks);
 	d9_model_close(m);
 	return r;
 }

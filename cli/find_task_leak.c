@@ -84,14 +84,10 @@ static void look(struct d9_model *m, struct d9_findings *out, const struct d9_ta
 
 void d9_find_task_leak(struct d9_model *m, struct d9_findings *out)
 {
-	struct d9_tasks all;
-	if (!m->runtimes.n)
-		return;
-	d9_tasks_make(m, &all);
-	for (size_t i = 0, n; i < all.of.n; i += n) {
-		for (n = 1; i + n < all.of.n && all.of.v[i + n].proc == all.of.v[i].proc;)
+	const struct d9_tasks *all = d9_model_tasks(m);
+	for (size_t i = 0, n; i < all->of.n; i += n) {
+		for (n = 1; i + n < all->of.n && all->of.v[i + n].proc == all->of.v[i].proc;)
 			n++;
-		look(m, out, &all.of.v[i], n);
+		look(m, out, &all->of.v[i], n);
 	}
-	d9_tasks_free(&all);
 }

@@ -108,15 +108,12 @@ static void report_task(struct d9_findings *out, const struct d9_model *m, const
 /* One for each process: of the task that moved most. */
 void d9_find_task_migration(struct d9_model *m, struct d9_findings *out)
 {
-	struct d9_tasks all;
-	if (!m->runtimes.n)
-		return;
-	d9_tasks_make(m, &all);
-	for (size_t i = 0, n; i < all.of.n; i += n) {
+	const struct d9_tasks *all = d9_model_tasks(m);
+	for (size_t i = 0, n; i < all->of.n; i += n) {
 		const struct d9_task *worst = NULL;
 		d9_u64 count = 0;
-		for (n = 0; i + n < all.of.n && all.of.v[i + n].proc == all.of.v[i].proc; n++) {
-			const struct d9_task *k = &all.of.v[i + n];
+		for (n = 0; i + n < all->of.n && all->of.v[i + n].proc == all->of.v[i].proc; n++) {
+			const struct d9_task *k = &all->of.v[i + n];
 			if (k->polls < POLLS_MIN || (d9_u64)k->migrations * 2 < k->polls || per_ms(m, k) < PER_MS_MIN)
 				continue;
 			worst = !worst || k->migrations > worst->migrations ? k : worst;
@@ -125,5 +122,4 @@ void d9_find_task_migration(struct d9_model *m, struct d9_findings *out)
 		if (worst)
 			report_task(out, m, worst, count);
 	}
-	d9_tasks_free(&all);
 }

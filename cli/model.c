@@ -1,5 +1,6 @@
 /* The model's steps in order, and where each thread's time went. */
 #include "model_internal.h"
+#include "tasks.h"
 
 static void set_bounds(struct d9_model *m)
 {
@@ -106,6 +107,9 @@ void d9_model_free(struct d9_model *m)
 	d9_vec_free(&m->pools);
 	d9_vec_free(&m->runtimes);
 	d9_map_free(&m->runtime_map);
+	if (m->tasks)
+		d9_tasks_free(m->tasks);
+	free(m->tasks);
 	d9_vec_free(&m->moments);
 	free(m->chains);
 	free(m->threads);

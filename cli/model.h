@@ -29,6 +29,7 @@ struct d9_poll {
 	d9_u32 rt;  /* index + 1 into the thread's rt spans if the runtime reported it */
 	bool ended; /* false: its end was not seen: the recording ended, or was not whole there */
 };
+_Static_assert(offsetof(struct d9_poll, t0) == 0 && offsetof(struct d9_poll, t1) == sizeof(d9_u64), "d9_end_order");
 /* A task that was runnable from t0 on and polled at t1 by this thread. */
 struct d9_queued {
 	d9_u64 t0, t1;
@@ -45,7 +46,7 @@ struct d9_moment {
 	d9_u32 by_thread;     /* did it: `thread`, but for a spawn that another thread tells of */
 };
 /* A job of a blocking pool: these have no workers, for their threads come and go. */
-static inline bool d9_is_pool(const struct d9_rt_span *r) { return r->module && !(r->runtime & 0xffffff); }
+static inline bool d9_is_pool(const struct d9_rt_span *r) { return r->module && !D9_RUNTIME_NUMBER(r->runtime); }
 /* The order of d9_model.moments: for qsort, and to look for one. */
 int d9_moment_order(const void *a, const void *b);
 /* A spawn: is known when and by whom?  A program that tells of its own does so then. */
@@ -54,7 +55,7 @@ static inline bool d9_spawn_is_exact(const struct d9_ev_task_spawn *e)
 	return !e->module || e->flags & D9_SPAWN_EXACT;
 }
 /* A poll of a task of a runtime that was cancelled before: the runtime drops it and runs nothing of it. */
-static inline bool d9_is_dropped(d9_u32 module, d9_u32 outcome) { return module && outcome == 2; }
+static inline bool d9_is_dropped(d9_u32 module, d9_u32 outcome) { return module && outcome == D9_OUTCOME_CANCELLED; }
 static inline bool d9_same_task(const struct d9_moment *a, const struct d9_moment *b)
 {
 	return a->proc == b->proc && a->module == b->module && a->task == b->task;
@@ -147,6 +148,7 @@ struct d9_model {
 	D9_VEC(struct d9_runtime) runtimes;
 	struct d9_map runtime_map;        /* d9_model_runtime */
 	D9_VEC(struct d9_moment) moments; /* a task's together and in the order of time */
+	struct d9_tasks *tasks;           /* d9_model_tasks */
 	d9_holes *holes;                  /* by process: where any of its threads has one */
 	struct d9_map lock_map;           /* d9_object_key -> locks */
 	struct d9_map wanted_map;         /* proc and tid of owners of what others wait for at the end */

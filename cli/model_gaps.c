@@ -134,13 +134,12 @@ static void add_rest(const struct d9_trace_thread *th, polls_vec *ret, const str
 	d9_vec_push(ret, p);
 }
 
-/* What of these stretches lies in none of the tasks' polls. */
-static void find_rest(const struct d9_trace_thread *th, const polls_vec *stretches, const polls_vec *tasks,
-		      polls_vec *ret)
+/* What of these n stretches lies in none of the tasks' polls. */
+static void find_rest(const struct d9_trace_thread *th, const struct d9_poll *stretches, size_t n,
+		      const polls_vec *tasks, polls_vec *ret)
 {
 	size_t k = 0;
-	for (size_t i = 0; i < stretches->n; i++) {
-		const struct d9_poll *p = &stretches->v[i];
+	for (const struct d9_poll *p = stretches; p < stretches + n; p++) {
 		d9_u64 t = p->t0;
 		while (k < tasks->n && tasks->v[k].t1 <= t)
 			k++;
@@ -154,28 +153,19 @@ static void find_rest(const struct d9_trace_thread *th, const polls_vec *stretch
 	}
 }
 
-static int poll_order(const void *a, const void *b)
-{
-	const struct d9_poll *x = a, *y = b;
-	return x->t1 != y->t1 ? (x->t1 < y->t1 ? -1 : 1) : x->t0 > y->t0 ? -1 : x->t0 < y->t0;
-}
-
 static void add_polls_of_no_task(struct d9_model *m, d9_u32 thread)
 {
 	struct d9_model_thread *mt = &m->threads[thread];
-	polls_vec stretches = {0}, tasks = {0}, rest = {0};
+	polls_vec tasks = {0}, rest = {0};
 	size_t n = mt->polls.n;
 	outermost(mt, &tasks);
 	polls_between_parks(m, thread);
-	for (size_t i = n; i < mt->polls.n; i++)
-		d9_vec_push(&stretches, mt->polls.v[i]);
+	find_rest(&m->t->threads.v[thread], mt->polls.v + n, mt->polls.n - n, &tasks, &rest);
 	mt->polls.n = n;
-	find_rest(&m->t->threads.v[thread], &stretches, &tasks, &rest);
 	for (size_t i = 0; i < rest.n; i++)
 		d9_vec_push(&mt->polls, rest.v[i]);
 	if (rest.n)
-		qsort(mt->polls.v, mt->polls.n, sizeof(*mt->polls.v), poll_order);
-	d9_vec_free(&stretches);
+		qsort(mt->polls.v, mt->polls.n, sizeof(*mt->polls.v), d9_end_order);
 	d9_vec_free(&tasks);
 	d9_vec_free(&rest);
 }

@@ -79,8 +79,6 @@ int d9_moment_order(const void *a, const void *b)
 	return (int)x->what - (int)y->what; /* in the order of a life */
 }
 
-#define WOKEN_MEANWHILE 3u /* outcome of a poll */
-
 static bool is_made(const struct d9_model *m, const struct d9_moment *x)
 {
 	return x->what == D9_TASK_SPAWN &&
@@ -111,7 +109,7 @@ static void find_since(struct d9_model *m)
 		}
 		polled = x->t1;
 		/* The wake itself may have been compiled into the poll. */
-		guessed = m->t->threads.v[x->thread].rt.v[x->index].outcome == WOKEN_MEANWHILE;
+		guessed = m->t->threads.v[x->thread].rt.v[x->index].outcome == D9_OUTCOME_WOKEN;
 		since = guessed ? polled : 0;
 	}
 }

@@ -5,23 +5,31 @@
  */
 #include "demangle.h"
 #include "object.h"
+#include "search.h"
 
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* v, with room for one more than n things of this size; NULL: no memory, and v is as it was. */
+static void *with_room(void *v, size_t n, size_t *capacity, size_t size)
+{
+	if (n < *capacity)
+		return v;
+	size_t more = *capacity ? *capacity * 2 : 64;
+	void *p = realloc(v, more * size);
+	*capacity = p ? more : *capacity;
+	return p;
+}
+
 static bool add_range(struct d9_object *o, size_t *capacity, struct d9_cu_range r)
 {
 	if (r.start >= r.end)
 		return true;
-	if (o->n_cus == *capacity) {
-		size_t more = *capacity ? *capacity * 2 : 256;
-		void *p = realloc(o->cus, more * sizeof(*o->cus));
-		if (!p)
-			return false;
-		o->cus = p;
-		*capacity = more;
-	}
+	void *p = with_room(o->cus, o->n_cus, capacity, sizeof(*o->cus));
+	if (!p)
+		return false;
+	o->cus = p;
 	o->cus[o->n_cus++] = r;
 	return true;
 }
@@ -92,15 +100,8 @@ bool d9_object_has_lines(struct d9_object *o)
 
 static bool find_cu(struct d9_object *o, d9_u64 vaddr, Dwarf_Die *ret)
 {
-	size_t lo = 0, hi = o->n_cus;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (o->cus[mid].start <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && vaddr < o->cus[lo - 1].end && dwarf_offdie(o->dwarf, o->cus[lo - 1].cu, ret);
+	size_t i = D9_FIRST_AFTER(o->cus, o->n_cus, start, vaddr);
+	return i && vaddr < o->cus[i - 1].end && dwarf_offdie(o->dwarf, o->cus[i - 1].cu, ret);
 }
 
 static char *function_name(Dwarf_Die *die)
@@ -164,14 +165,10 @@ static bool add_function(struct d9_cu *u, size_t *capacity, Dwarf_Die *die)
 	for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &start, &end)) > 0;) {
 		if (start >= end)
 			continue;
-		if (u->n == *capacity) {
-			size_t more = *capacity ? *capacity * 2 : 64;
-			void *p = realloc(u->v, more * sizeof(*u->v));
-			if (!p)
-				return false;
-			u->v = p;
-			*capacity = more;
-		}
+		void *p = with_room(u->v, u->n, capacity, sizeof(*u->v));
+		if (!p)
+			return false;
+		u->v = p;
 		u->v[u->n++] = (struct d9_cu_function){start, end, dwarf_dieoffset(die)};
 	}
 	return true;
@@ -225,15 +222,8 @@ static const struct d9_cu *unit_of(struct d9_object *o, Dwarf_Die *cu)
 static bool find_function(struct d9_object *o, Dwarf_Die *cu, d9_u64 vaddr, Dwarf_Die *ret)
 {
 	const struct d9_cu *u = unit_of(o, cu);
-	size_t lo = 0, hi = u ? u->n : 0;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (u->v[mid].start <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && vaddr < u->v[lo - 1].end && dwarf_offdie(o->dwarf, u->v[lo - 1].die, ret);
+	size_t i = u ? D9_FIRST_AFTER(u->v, u->n, start, vaddr) : 0;
+	return i && vaddr < u->v[i - 1].end && dwarf_offdie(o->dwarf, u->v[i - 1].die, ret);
 }
 
 static bool holds_code(int tag)

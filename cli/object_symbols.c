@@ -6,6 +6,7 @@
  */
 #include "demangle.h"
 #include "object.h"
+#include "search.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -119,15 +120,8 @@ static void read_symbols(struct d9_object *o, bool data, struct d9_symbol_table 
 /* Index of the last symbol that starts at or before vaddr, n if there is none. */
 static size_t last_before(const struct d9_symbol_table *all, d9_u64 vaddr)
 {
-	size_t lo = 0, hi = all->n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (all->v[mid].start <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo ? lo - 1 : all->n;
+	size_t i = D9_FIRST_AFTER(all->v, all->n, start, vaddr);
+	return i ? i - 1 : all->n;
 }
 
 #define NESTED_MAX 8 /* labels inside a function that we look past for the function itself */

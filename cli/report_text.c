@@ -91,7 +91,7 @@ static void runtimes(const struct d9_model *m, d9_u32 proc)
 			continue;
 		if (r->module)
 			printf("  Tokio, module %u, ", r->module);
-		d9_u32 number = r->module ? r->id & 0xffffff : r->id;
+		d9_u32 number = r->module ? D9_RUNTIME_NUMBER(r->id) : r->id;
 		if (r->module && !number) {
 			printf("blocking pools: %llu jobs, %s in all (longest %s)\n", (unsigned long long)r->tasks,
 			       d9_format_duration(r->poll_total, a), d9_format_duration(r->poll_max, b));
@@ -188,9 +188,8 @@ static void polled_task(const struct d9_model *m, const struct d9_finding *f)
 	struct d9_task_names names = {0};
 	d9_u32 proc = m->t->threads.v[f->spans.v[0].thread].proc;
 	struct d9_bytes b = d9_task_called(m, &names, proc, poll->module, poll->task);
-	char *name = d9_clean_copy(b.p, b.n);
-	printf("      task:  %d:%u:%llu  %s\n", d9_show_pid(m, f->spans.v[0].thread), poll->module,
-	       (unsigned long long)poll->task, name);
+	char key[D9_TASK_KEY_BYTES], *name = d9_clean_copy(b.p, b.n);
+	printf("      task:  %s  %s\n", d9_task_key(m, proc, poll->module, poll->task, key), name);
 	free(name);
 	d9_task_names_free(&names);
 }

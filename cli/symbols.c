@@ -6,6 +6,7 @@
 
 #include "perf_map.h"
 #include "plumbing.h"
+#include "search.h"
 #include "space.h"
 
 #include <errno.h>
@@ -235,15 +236,8 @@ static struct d9_space *find_space(struct d9_symbols *s, const struct d9_maps *m
 
 size_t d9_space_find(const struct d9_space *s, d9_u64 address)
 {
-	size_t lo = 0, hi = s->n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (s->maps[mid].start <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && address < s->maps[lo - 1].end ? lo - 1 : s->n;
+	size_t i = D9_FIRST_AFTER(s->maps, s->n, start, address);
+	return i && address < s->maps[i - 1].end ? i - 1 : s->n;
 }
 
 int d9_space_read(const struct d9_space *s, d9_u64 address, void *buf, size_t n)

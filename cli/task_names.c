@@ -1,5 +1,6 @@
 /* See task_names.h. */
 #include "task_names.h"
+#include "model.h"
 
 #include <stdio.h>
 
@@ -73,7 +74,7 @@ struct d9_bytes d9_task_name(struct d9_task_names *names, struct d9_trace *t, d9
 {
 	if (!code || proc == D9_NO_INDEX)
 		return (struct d9_bytes){0};
-	d9_u64 key = (d9_u64)proc << 47 | (code & ((1ull << 47) - 1));
+	d9_u64 key = d9_object_key(proc, code);
 	d9_u32 i = d9_map_get(&names->by_code, key);
 	if (i == D9_MAP_EMPTY) {
 		i = (d9_u32)names->of.n;

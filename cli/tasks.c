@@ -44,7 +44,16 @@ static void count_pollers(const struct d9_model *m, struct d9_task *k)
 /* As the events have it. */
 static enum d9_task_outcome outcome_of(d9_u32 told)
 {
-	return told == 1 ? D9_TASK_READY : told == 2 ? D9_TASK_CANCELLED : told == 4 ? D9_TASK_OVER : D9_TASK_ALIVE;
+	switch (told) {
+	case D9_OUTCOME_READY:
+		return D9_TASK_READY;
+	case D9_OUTCOME_CANCELLED:
+		return D9_TASK_CANCELLED;
+	case D9_OUTCOME_ABORTED:
+		return D9_TASK_OVER;
+	default:
+		return D9_TASK_ALIVE;
+	}
 }
 
 static void add_poll(struct d9_task *k, const struct d9_moment *x, d9_u32 outcome)
@@ -62,7 +71,7 @@ static void add_poll(struct d9_task *k, const struct d9_moment *x, d9_u32 outcom
 		k->outcome = outcome_of(outcome);
 		k->ended = x->t1;
 	}
-	k->idle_since = outcome ? D9_NOT_KNOWN : x->t1;
+	k->idle_since = outcome != D9_OUTCOME_PENDING ? D9_NOT_KNOWN : x->t1;
 }
 
 static void add(const struct d9_model *m, struct d9_task_names *names, struct d9_task *k, const struct d9_moment *x)
@@ -160,6 +169,22 @@ struct d9_bytes d9_task_called(const struct d9_model *m, struct d9_task_names *n
 		if (m->moments.v[lo].what == D9_TASK_SPAWN)
 			add(m, names, &k, &m->moments.v[lo]);
 	return k.name;
+}
+
+const struct d9_tasks *d9_model_tasks(struct d9_model *m)
+{
+	if (!m->tasks) {
+		m->tasks = d9_must_alloc(1, sizeof(*m->tasks));
+		d9_tasks_make(m, m->tasks);
+	}
+	return m->tasks;
+}
+
+const char *d9_task_key(const struct d9_model *m, d9_u32 proc, d9_u32 module, d9_u64 id, char buf[D9_TASK_KEY_BYTES])
+{
+	snprintf(buf, D9_TASK_KEY_BYTES, "%d:%u:%llu", proc == D9_NO_INDEX ? 0 : m->t->procs.v[proc].pid, module,
+		 (unsigned long long)id);
+	return buf;
 }
 
 void d9_tasks_free(struct d9_tasks *t)

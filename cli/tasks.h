@@ -34,9 +34,14 @@ struct d9_tasks {
 	struct d9_task_names names;
 };
 
-/* Those of the processes and threads that --pid and --thread let through. */
+/* Those of the processes and threads that --pid and --thread let through: made when they are first asked for; the model's. */
+const struct d9_tasks *d9_model_tasks(struct d9_model *m);
 void d9_tasks_make(const struct d9_model *m, struct d9_tasks *ret);
 void d9_tasks_free(struct d9_tasks *t);
+
+/* PID:MODULE:ID */
+#define D9_TASK_KEY_BYTES 48
+const char *d9_task_key(const struct d9_model *m, d9_u32 proc, d9_u32 module, d9_u64 id, char buf[D9_TASK_KEY_BYTES]);
 
 /* What one task is called, without making all of them; n 0 = it has no name. */
 struct d9_bytes d9_task_called(const struct d9_model *m, struct d9_task_names *names, d9_u32 proc, d9_u32 module,

@@ -74,6 +74,8 @@ struct d9_rt_span {
 	d9_u32 module, runtime, worker, outcome;
 	bool park;
 };
+/* Orders things that begin with t0 and t1 by their ends, for qsort: an inner one ends before its outer one, or with it. */
+int d9_end_order(const void *a, const void *b);
 /* Any record that is not a span, as it was written: for `d9 dump`. */
 struct d9_trace_event {
 	d9_u64 t;

@@ -65,9 +65,17 @@ static void convert_thread(struct d9_trace *t, struct d9_trace_thread *th)
 
 /* ---- orders ------------------------------------------------------------------------------------- */
 
-static int span_order(const void *a, const void *b)
+struct stretch {
+	d9_u64 t0, t1;
+};
+#define IS_STRETCH(type) \
+	_Static_assert(offsetof(struct type, t0) == 0 && offsetof(struct type, t1) == sizeof(d9_u64), #type)
+IS_STRETCH(d9_span);
+IS_STRETCH(d9_rt_span);
+
+int d9_end_order(const void *a, const void *b)
 {
-	const struct d9_span *x = a, *y = b;
+	const struct stretch *x = a, *y = b;
 	return x->t1 != y->t1 ? (x->t1 < y->t1 ? -1 : 1) : x->t0 > y->t0 ? -1 : x->t0 < y->t0;
 }
 
@@ -89,7 +97,7 @@ static void order_spans(struct d9_trace_thread *th)
 			end++;
 		moves += end - to;
 		if (moves > 8 * n) {
-			qsort(v, n, sizeof(*v), span_order);
+			qsort(v, n, sizeof(*v), d9_end_order);
 			break;
 		}
 		if (end - i > room)
@@ -106,36 +114,26 @@ static int cpu_order(const void *a, const void *b)
 	const struct d9_cpu *x = a, *y = b;
 	return x->t < y->t ? -1 : x->t > y->t;
 }
-/* An inner one ends before its outer one, or with it. */
-static int rt_order(const void *a, const void *b)
-{
-	const struct d9_rt_span *x = a, *y = b;
-	return x->t1 != y->t1 ? (x->t1 < y->t1 ? -1 : 1) : x->t0 > y->t0 ? -1 : x->t0 < y->t0;
-}
 static int event_order(const void *a, const void *b)
 {
 	const struct d9_trace_event *x = a, *y = b;
 	return x->t != y->t ? (x->t < y->t ? -1 : 1) : x->seq < y->seq ? -1 : x->seq > y->seq;
 }
 
+/* Mostly they are in order: chunks are written as they are filled. */
+#define ORDER(all, field, order)                                          \
+	for (size_t i_ = 1; i_ < (all).n; i_++)                           \
+		if ((all).v[i_].field < (all).v[i_ - 1].field) {          \
+			qsort((all).v, (all).n, sizeof(*(all).v), order); \
+			break;                                            \
+		}
+
 static void order_thread(struct d9_trace_thread *th)
 {
 	order_spans(th);
-	for (size_t i = 1; i < th->cpu.n; i++)
-		if (th->cpu.v[i].t < th->cpu.v[i - 1].t) {
-			qsort(th->cpu.v, th->cpu.n, sizeof(*th->cpu.v), cpu_order);
-			break;
-		}
-	for (size_t i = 1; i < th->rt.n; i++)
-		if (th->rt.v[i].t1 < th->rt.v[i - 1].t1) {
-			qsort(th->rt.v, th->rt.n, sizeof(*th->rt.v), rt_order);
-			break;
-		}
-	for (size_t i = 1; i < th->events.n; i++)
-		if (th->events.v[i].t < th->events.v[i - 1].t) {
-			qsort(th->events.v, th->events.n, sizeof(*th->events.v), event_order);
-			break;
-		}
+	ORDER(th->cpu, t, cpu_order);
+	ORDER(th->rt, t1, d9_end_order);
+	ORDER(th->events, t, event_order);
 }
 
 /* ---- ends --------------------------------------------------------------------------------------- */

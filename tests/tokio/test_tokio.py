@@ -305,12 +305,10 @@ def recording_can_be_turned_on_and_off(box, build):
     said = lambda: p.stdout.readline().split()  # noqa: E731
     equal(said(), ["READY"], "the program")
     for how in ("on", "off"):
-        p.stdin.write("go\n")
-        p.stdin.flush()
+        go(p)
         equal(said(), ["ROUND"], "the program")
         box.d9("ctl", str(p.pid), how)
-    p.stdin.write("go\n")
-    p.stdin.flush()
+    go(p)
     equal(said(), ["ROUND"], "the program")
     r = box.finish_with_input(p, "")
     equal(r.rc, 0, "exit")
@@ -333,12 +331,17 @@ def a_task_in_the_memory_of_another_is_not_taken_for_it(box, build):
     for how in ("off", "on"):
         equal(p.stdout.readline().split(), ["READY"], "the program")
         box.d9("ctl", str(p.pid), how)
-        p.stdin.write("go\n")
-        p.stdin.flush()
+        go(p)
     equal(box.finish_with_input(p, "").rc, 0, "exit")
     rec = Recording(box.events())
     equal(len(rec.polls), 500, "polls of the second round")
     equal([e for e in rec.spawns if e["flags"] & 1], [], "tasks made while recording was off, of which it is said when")
+
+
+def go(p):
+    """The line that the program waits for."""
+    p.stdin.write("go\n")
+    p.stdin.flush()
 
 
 def notes(box, key):
