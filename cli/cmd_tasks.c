@@ -75,6 +75,8 @@ static const char *seconds(const struct d9_model *m, d9_u64 t, char *buf, size_t
 static const char *state_of(const struct d9_model *m, const struct d9_task *k, char *buf, size_t n)
 {
 	char dur[32];
+	if (k->polled)
+		return "being polled";
 	if (k->outcome != D9_TASK_ALIVE || k->idle_since == D9_NOT_KNOWN)
 		return d9_task_outcome_name(k->outcome);
 	snprintf(buf, n, "idle for %s", d9_format_duration(m->t->to - k->idle_since, dur));
@@ -275,7 +277,7 @@ static void poll_text(const struct d9_model *m, const struct d9_moment *x)
 	const struct d9_trace_thread *th = &m->t->threads.v[x->thread];
 	const struct d9_rt_span *s = &th->rt.v[x->index];
 	char dur[32], wait[32], in[32];
-	printf("polled for %s", d9_format_duration(x->t1 - x->t, dur));
+	printf("polled for %s%s", d9_format_duration(x->t1 - x->t, dur), s->unfinished ? "+" : "");
 	if (s->outcome < sizeof(outcomes) / sizeof(outcomes[0]))
 		printf(": %s", outcomes[s->outcome]);
 	if (x->since)

@@ -98,7 +98,7 @@ static void reported_polls(struct d9_model *m, d9_u32 thread)
 		while (end < th->spans.n && th->spans.v[end].t1 <= r->t1)
 			end++;
 		d9_vec_push(&m->threads[thread].polls,
-			    (struct d9_poll){r->t0, r->t1, first, end - first, (d9_u32)i + 1, true});
+			    (struct d9_poll){r->t0, r->t1, first, end - first, (d9_u32)i + 1, !r->unfinished});
 	}
 }
 

@@ -56,7 +56,7 @@ static enum d9_task_outcome outcome_of(d9_u32 told)
 	}
 }
 
-static void add_poll(struct d9_task *k, const struct d9_moment *x, d9_u32 outcome)
+static void add_poll(const struct d9_model *m, struct d9_task *k, const struct d9_moment *x, d9_u32 outcome)
 {
 	d9_u64 dur = x->t1 - x->t;
 	k->polls += !d9_is_dropped(x->module, outcome);
@@ -72,6 +72,7 @@ static void add_poll(struct d9_task *k, const struct d9_moment *x, d9_u32 outcom
 		k->ended = x->t1;
 	}
 	k->idle_since = outcome != D9_OUTCOME_PENDING ? D9_NOT_KNOWN : x->t1;
+	k->polled = m->t->threads.v[x->thread].rt.v[x->index].unfinished;
 }
 
 static void add(const struct d9_model *m, struct d9_task_names *names, struct d9_task *k, const struct d9_moment *x)
@@ -80,7 +81,7 @@ static void add(const struct d9_model *m, struct d9_task_names *names, struct d9
 	if (x->runtime != D9_NO_INDEX)
 		k->runtime = x->runtime;
 	if (x->what == D9_TASK_POLL) {
-		add_poll(k, x, told_outcome(m, x));
+		add_poll(m, k, x, told_outcome(m, x));
 		return;
 	}
 	const struct d9_trace_event *e = &th->events.v[x->index];
@@ -133,7 +134,7 @@ static void add_task(const struct d9_model *m, struct d9_tasks *t, const struct 
 	/* What goes on when the part that is looked at ends; and an end or a wake may be among what was lost since. */
 	if (k.idle_since != D9_NOT_KNOWN && k.idle_since > m->t->to)
 		k.idle_since = D9_NOT_KNOWN;
-	if (k.ended == D9_NOT_KNOWN && d9_model_has_hole(m, k.proc, last->t1, m->t->to)) {
+	if (k.ended == D9_NOT_KNOWN && !k.polled && d9_model_has_hole(m, k.proc, last->t1, m->t->to)) {
 		k.idle_since = D9_NOT_KNOWN;
 		k.outcome = D9_TASK_LOST;
 	}

@@ -17,6 +17,7 @@ struct d9_task {
 	struct d9_bytes name; /* n 0 = none */
 	d9_u64 spawned;       /* if !exact: it was there by then */
 	bool exact, job;      /* job: of a blocking pool */
+	bool polled;          /* it was being polled when somebody looked last */
 	d9_u64 parent;        /* 0 = none, or not known */
 	enum d9_task_outcome outcome;
 	d9_u64 ended;                       /* D9_NOT_KNOWN = it lives, as far as was seen */

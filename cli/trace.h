@@ -72,7 +72,7 @@ struct d9_gap {
 struct d9_rt_span {
 	d9_u64 t0, t1, task;
 	d9_u32 module, runtime, worker, outcome;
-	bool park;
+	bool park, unfinished; /* unfinished: a poll that had not ended at t1, when somebody looked */
 };
 /* Orders things that begin with t0 and t1 by their ends, for qsort: an inner one ends before its outer one, or with it. */
 int d9_end_order(const void *a, const void *b);
@@ -101,6 +101,7 @@ struct d9_trace_thread {
 	D9_VEC(struct d9_held_object) held; /* as last said */
 	D9_VEC(struct d9_trace_event) events;
 	struct d9_pending pending; /* the last one; since 0 = none */
+	struct d9_rt_span in_poll; /* the last one; t1 0 = none */
 };
 
 struct d9_trace_module {

@@ -42,6 +42,8 @@ static void convert_thread(struct d9_trace *t, struct d9_trace_thread *th)
 		th->rt.v[i].t0 = ns(&c, th->rt.v[i].t0);
 		th->rt.v[i].t1 = ns(&c, th->rt.v[i].t1);
 	}
+	th->in_poll.t0 = ns(&c, th->in_poll.t0);
+	th->in_poll.t1 = ns(&c, th->in_poll.t1);
 	for (size_t i = 0; i < th->gaps.n; i++) {
 		th->gaps.v[i].since = ns(&c, th->gaps.v[i].since);
 		th->gaps.v[i].t = ns(&c, th->gaps.v[i].t);
@@ -128,10 +130,22 @@ static int event_order(const void *a, const void *b)
 			break;                                            \
 		}
 
+/* A poll that somebody saw the thread in is one of its polls, unless it ended after all. */
+static void add_in_poll(struct d9_trace_thread *th)
+{
+	const struct d9_rt_span *p = &th->in_poll;
+	bool over = !p->t1;
+	for (size_t i = th->rt.n; i-- > 0 && !over && th->rt.v[i].t1 >= p->t0;)
+		over = th->rt.v[i].t0 <= p->t0 && !th->rt.v[i].park;
+	if (!over)
+		d9_vec_push(&th->rt, *p);
+}
+
 static void order_thread(struct d9_trace_thread *th)
 {
 	order_spans(th);
 	ORDER(th->cpu, t, cpu_order);
+	add_in_poll(th);
 	ORDER(th->rt, t1, d9_end_order);
 	ORDER(th->events, t, event_order);
 }
@@ -156,6 +170,7 @@ static bool is_drainers(const struct d9_trace_event *e)
 	case D9_EV_cpu:
 		return ((const struct d9_ev_cpu *)e->rec)->source == 1;
 	case D9_EV_pending:
+	case D9_EV_in_poll:
 	case D9_EV_held:
 	case D9_EV_calls:
 	case D9_EV_gap:

@@ -399,6 +399,18 @@ static void take_other(struct d9_loader *l, struct d9_trace_thread *th, const st
 						  .site = site_index(l, rec->site)};
 		break;
 	}
+	case D9_EV_in_poll: {
+		const struct d9_ev_in_poll *e = (const void *)rec;
+		th->in_poll = (struct d9_rt_span){.t0 = raw(ev->clock, e->since),
+						  .t1 = raw(ev->clock, rec->t),
+						  .task = e->task,
+						  .module = e->module,
+						  .runtime = e->runtime,
+						  .worker = e->worker,
+						  .outcome = D9_NO_INDEX,
+						  .unfinished = true};
+		break;
+	}
 	case D9_EV_cpu: {
 		const struct d9_ev_cpu *e = (const void *)rec;
 		d9_vec_push(&th->cpu, (struct d9_cpu){raw(ev->clock, rec->t), e->run, e->delay});

@@ -14,6 +14,7 @@
 #define D9_SHIM_CALLS_H
 #include "clock.h"
 #include "format/families.h"
+#include "lifecycle.h"
 #include "record.h"
 
 #include <errno.h>
@@ -210,10 +211,13 @@ static inline __attribute__((always_inline)) void d9_call_end(struct d9_call *c,
 	if (__builtin_expect(!me || !me->slot, 0))
 		return; /* the call forked, and this is the child: the call is the parent's */
 	struct d9_in_call *in = &me->slot->call;
+	bool on = d9_load_relaxed(d9_shim.mask) & bit;
+	if (__builtin_expect(!on && d9_recording_ended(), 0))
+		return; /* its last words say that the thread was in this call, and may not be written yet */
 	d9_store_relaxed(&in->site, 0);
 	if (__builtin_expect(c->outer_site != 0, 0))
 		d9_in_call_back(in, c->outer_site, c->outer);
-	if (__builtin_expect(!(d9_load_relaxed(d9_shim.mask) & bit), 0))
+	if (__builtin_expect(!on, 0))
 		return;
 	d9_u64 dur = t1 - c->t0;
 	if ((flags & D9_HOOK_SLOW) && dur < d9_shim.io_min) {

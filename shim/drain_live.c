@@ -384,6 +384,23 @@ static int tell_in_call(struct d9_drain *d, d9_u32 slot, d9_u64 now)
 	return tell(d, slot, &e.rec);
 }
 
+/* The innermost: what it is inside of is told when that ends, or by whoever looks then. */
+static int tell_in_poll(struct d9_drain *d, d9_u32 slot, d9_u64 now)
+{
+	const struct d9_in_poll *p = &d->v.threads[slot].poll;
+	d9_u32 active = d9_load_acquire(&p->active);
+	struct d9_ev_in_poll e = {.rec = {HEAD(in_poll), 0, now},
+				  .task = d9_load_acquire(&p->task),
+				  .since = d9_load_acquire(&p->t0),
+				  .module = d9_load_acquire(&p->module),
+				  .runtime = d9_load_acquire(&p->runtime),
+				  .worker = d9_load_acquire(&p->worker)};
+	/* Acquired, so that the second look comes after: a sample that straddles two polls shows in the mark or in the start. */
+	if (!active || !d9_load_acquire(&p->active) || d9_load_relaxed(&p->t0) != e.since || e.since > now)
+		return 0;
+	return tell(d, slot, &e.rec);
+}
+
 static int tell_held(struct d9_drain *d, d9_u32 slot, d9_u64 now)
 {
 	for (int i = 0; i < (int)D9_N_HELD; i++) {
@@ -410,6 +427,8 @@ int d9_live_pending(struct d9_drain *d)
 			continue; /* a thread that ended on its own is in no call any more; what a process left was told with its end */
 		d9_u64 now = d9_drain_now(d);
 		int r = tell_in_call(d, i, now);
+		if (!r)
+			r = tell_in_poll(d, i, now);
 		if (!r)
 			r = tell_held(d, i, now);
 		if (r)
@@ -440,7 +459,7 @@ static int tell_end(struct d9_drain *d, d9_u32 i)
 		if (d9_load_acquire(&s->state) != D9_SLOT_LIVE || s->proc != i)
 			continue;
 		int r = tell_in_call(d, k, t);
-		if (r || (r = tell_held(d, k, t)) || (r = tell_calls(d, k)))
+		if (r || (r = tell_in_poll(d, k, t)) || (r = tell_held(d, k, t)) || (r = tell_calls(d, k)))
 			return r;
 	}
 	struct d9_ev_exit e = {.rec = {HEAD(exit), 0, t}};

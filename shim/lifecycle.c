@@ -137,6 +137,7 @@ void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struc
 int d9_shim_free(void) { return d9_shim.v.h && !d9_shim.priv->nosys; }
 
 bool d9_recording_possible(void) { return d9_shim.v.h != NULL; }
+bool d9_recording_ended(void) { return d9_load_relaxed(&d9_shim.mask) == &off; }
 
 static struct d9_proc *own_proc(void)
 {

@@ -19,6 +19,8 @@ void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struc
 
 /* Is there an arena?  False with D9_ENABLED=0, or without memory for one. */
 bool d9_recording_possible(void);
+/* Has it ended in this process, for good? */
+bool d9_recording_ended(void);
 
 /*
  * The process is about to end by itself: recording stops here, and what was recorded is written out if nobody else

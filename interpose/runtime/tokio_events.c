@@ -336,7 +336,9 @@ static inline void end(struct d9_cell *me, struct d9_task_frames *frames, d9_u32
 			record_end(me, f->id, f->module, outcome, t1);
 	}
 	frames->depth = depth;
-	show(me, frames);
+	if (__builtin_expect(is_on() || !d9_recording_ended(),
+			     1)) /* else its last words tell of this poll, and may not be written yet */
+		show(me, frames);
 }
 
 /*

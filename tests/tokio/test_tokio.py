@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
@@ -250,6 +251,27 @@ def workers_polled_as_tokio_counts_itself(box, build):
     there = collections.Counter(e["worker"] for e in rec.polls)
     equal(dict(there), {int(w["index"]): int(w["polls"]) for w in r.lines("WORKER") if w["polls"] != "0"}, "polls of each worker")
     equal(sum(there.values()), truth["polls"], "polls")
+
+
+@harness.parametrise(["alive", "killed"])
+def a_poll_that_has_not_ended_is_told(box, how):
+    p = box.start([program("1.54"), "stuck"], stdin=-1)
+    equal(p.stdout.readline().split(), ["READY"], "the program")
+    time.sleep(0.4)
+    if how == "killed":
+        p.kill()
+        p.wait()
+    tasks = json.loads(box.d9("tasks", "--json", box.dir).out)["tasks"]
+    last = max(tasks, key=lambda t: t["id"])
+    equal((last["polls"], last["outcome"], last["ended_ns"], last["idle_since_ns"]), (1, "alive", None, None), "the task that is polled: %s" % last)
+    if how == "alive":  # of what was killed nothing is known after its last word
+        check(last["poll_max_ns"] >= 300e6 and last["key"] == tasks[0]["key"], "the longest poll: %s" % tasks[0])
+    check("being polled" in box.d9("tasks", box.dir).out, "not told to people")
+    check("polled for" in box.d9("task", last["key"], box.dir).out, "its life")
+    if how == "alive":
+        equal(box.finish_with_input(p, "go\n").rc, 0, "exit")
+        tasks = json.loads(box.d9("tasks", "--json", box.dir).out)["tasks"]
+        equal([(t["polls"], t["outcome"]) for t in tasks if t["id"] == last["id"]], [(1, "ready")], "the task when it is over")
 
 
 @harness.parametrise(BUILDS)

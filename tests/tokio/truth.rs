@@ -744,6 +744,19 @@ fn remade() {
     });
 }
 
+/// A poll that does not end: until a line comes.
+fn stuck() {
+    threads(1).block_on(async {
+        all((0..20).map(|_| task(SelfWake(5))).collect()).await;
+        task(async {
+            println!("READY");
+            std::io::stdin().lines().next();
+        })
+        .await
+        .unwrap()
+    });
+}
+
 /// Lives on, and does the same for each line that it is given.
 fn turned() {
     let rt = threads(2);
@@ -780,6 +793,7 @@ fn main() {
         "metrics" => metrics(),
         "limited" => limited(),
         "remade" => remade(),
+        "stuck" => stuck(),
         "turned" => turned(),
         "workers" => workers(),
         _ => panic!("no such subtest"),

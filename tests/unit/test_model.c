@@ -1579,6 +1579,32 @@ START_TEST(lives_of_tasks)
 }
 END_TEST
 
+START_TEST(polls_that_have_not_ended)
+{
+	struct d9_tasks all;
+	tb_thread(&B, 2, 0, 101, "worker");
+	tb_wake(&B, 1, 7, 3, MS(5));
+	tb_in_poll(&B, 2, 7, 3, MS(10), MS(40)); /* at the roll of a segment */
+	tb_in_poll(&B, 2, 7, 3, MS(10), MS(90));
+	tb_in_poll(&B, 1, 8, 3, MS(20), MS(40)); /* this one ended after all */
+	tb_poll(&B, 1, 8, 3, 0, MS(20), MS(60));
+	tb_poll(&B, 1, 8, 3, 0, MS(61), MS(62));
+	analyse();
+	d9_tasks_make(M, &all);
+	ck_assert_uint_eq(all.of.n, 2);
+	const struct d9_task *k = all.of.v;
+	ck_assert(k[0].polled && !k[1].polled);
+	ck_assert_uint_eq(k[0].polls, 1);
+	ck_assert_uint_eq(k[0].poll_max, MS(80));
+	ck_assert_uint_eq(k[0].queue_max, MS(5));
+	ck_assert_uint_eq(k[0].idle_since, D9_NOT_KNOWN);
+	ck_assert_uint_eq(k[1].polls, 2);
+	ck_assert_uint_eq(k[1].poll_total, MS(41));
+	d9_tasks_free(&all);
+	ck_assert(!M->threads[thread(101)].polls.v[0].ended && M->threads[thread(100)].polls.v[0].ended);
+}
+END_TEST
+
 /* A worker whose task polls are seen: what it does between them for long is a poll too, of no task. */
 START_TEST(polls_of_no_task)
 {
@@ -2059,6 +2085,7 @@ int main(void)
 					   a_program_is_over_when_it_becomes_another,
 					   lives_of_tasks,
 					   polls_out_of_order_are_put_right,
+					   polls_that_have_not_ended,
 					   lives_of_tasks_that_were_seen,
 					   polls_of_no_task,
 					   the_future_in_the_name_of_a_function,

@@ -330,6 +330,16 @@ void tb_seen(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t,
 	PUT(b, thread, e);
 }
 
+void tb_in_poll(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t0, d9_u64 t)
+{
+	struct d9_ev_in_poll e = REC(in_poll, .t = b->at + t);
+	e.task = task;
+	e.since = b->at + t0;
+	e.module = b->runtime_module;
+	e.runtime = runtime;
+	PUT(b, thread, e);
+}
+
 void tb_task_end(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 outcome, d9_u64 t)
 {
 	struct d9_ev_task_end e = REC(task_end, .t = b->at + t);
