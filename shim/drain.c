@@ -130,7 +130,7 @@ static void seen_time(struct d9_drain *d, d9_u32 slot, d9_u64 t)
  * Copies the committed records of chunk i from *off on.  A reserved record that is not committed may still be (its thread
  * was interrupted there), so nothing beyond it is taken while the thread lives.  *ret_end: nothing follows.
  *
- * What came after the pass began is left to the next one: a thread that goes on meanwhile would have its next chunk taken and
+ * What came after t_pass is left to the next one: a thread that goes on meanwhile would have its next chunk taken and
  * the rest of this one not, and the two could end up in two segments of which the budget takes the wrong one first.
  */
 static int take_records(struct d9_drain *d, d9_u32 i, d9_u32 thread, d9_u32 serial, bool dead, d9_u32 *off,
@@ -152,7 +152,7 @@ static int take_records(struct d9_drain *d, d9_u32 i, d9_u32 thread, d9_u32 seri
 		struct d9_rec *rec = (struct d9_rec *)d->copy;
 		memcpy(rec, at, len);
 		rec->head = head; /* the length that was checked, whatever is there by now */
-		if (!dead && rec->t > d->t_pass)
+		if (rec->t > d->t_pass)
 			return 0;
 		d->part = (struct d9_taken){i, *off, true};
 		int r = add_record(d, thread, serial, *off, rec);
@@ -260,21 +260,78 @@ static int copy_time(struct d9_drain *d)
 	return 0;
 }
 
-static int pass(struct d9_drain *d, unsigned flags, d9_u64 mono)
+/* ---- a drainer that is late ------------------------------------------------------------------------- */
+
+/* The time of the oldest record of a full chunk that is still to be taken.  0: there is none to be seen. */
+static d9_u64 oldest_in(const struct d9_drain *d, d9_u32 i)
 {
+	const struct d9_chunk_entry *e = &d->v.entries[i];
+	d9_u32 off = d9_load_relaxed(&e->drained);
+	if (D9_CHUNK_STATE(d9_load_acquire(&e->state)) != D9_CHUNK_FULL || off % 8 ||
+	    off + sizeof(struct d9_rec) > D9_CHUNK_RECORDS)
+		return 0;
+	const struct d9_rec *rec = (const struct d9_rec *)(d->v.chunks[i].rec + off);
+	return d9_load_acquire(&rec->head) & D9_COMMITTED ? rec->t : 0;
+}
+
+/*
+ * Up to when a step takes what waits, in a pass that goes up to `end`: about a segment's worth, by its time.  For the budget removes
+ * whole segments, the oldest first: none may be much larger than the others, and none hold what is older than the one before.
+ */
+static d9_u64 step_end(const struct d9_drain *d, d9_u64 end)
+{
+	d9_u64 some[256];
+	d9_u32 full = d9_load_relaxed(&d->v.h->chunks_full);
+	d9_u64 wanted = d->v.h->segment_bytes / D9_CHUNK_BYTES;
+	if (d->o.sink || full / 2 < wanted)
+		return end;
+	d9_u32 every = full / 256 + 1, n = 0, met = 0;
+	for (d9_u32 i = 0; i < d->v.n_chunks && n < 256; i++) {
+		d9_u64 t = oldest_in(d, i);
+		if (!t || met++ % every)
+			continue;
+		d9_u32 k = n++;
+		for (; k && some[k - 1] > t; k--)
+			some[k] = some[k - 1];
+		some[k] = t;
+	}
+	d9_u64 at = wanted / every;
+	return at < n && some[at] < end ? some[at] : end;
+}
+
+/* One step: what the arena has up to t_pass.  The last also tells of those who live and those who ended. */
+static int step(struct d9_drain *d, unsigned flags, bool is_last)
+{
+	d9_u64 mono = d9_mono_ns();
 	int r;
+	heartbeat(d, mono);
 	if (!d->open && (r = d9_drain_open_segment(d)))
 		return r;
-	if ((r = d9_define_changed(d)) || (r = tell_switches(d)) || (r = take_chunks(d)) || (r = copy_time(d)) ||
-	    (r = d9_live_gaps(d)) || (r = d9_live_ends(d, flags & D9_PASS_FINAL)) || (r = d9_live_cpu(d)))
+	if ((r = d9_define_changed(d)) || (r = tell_switches(d)) || (r = take_chunks(d)))
 		return r;
-	if (flags & D9_PASS_FINAL || roll_due(d, mono)) {
-		if ((r = summarize(d)) || (r = d9_define_clock(d)) || (r = d9_drain_flush(d)) ||
-		    (r = d9_drain_end_segment(d)))
+	if (is_last && ((r = copy_time(d)) || (r = d9_live_gaps(d)) || (r = d9_live_ends(d, flags & D9_PASS_FINAL)) ||
+			(r = d9_live_cpu(d))))
+		return r;
+	if (!(is_last && flags & D9_PASS_FINAL) && !roll_due(d, mono))
+		return d9_drain_flush(d);
+	if ((r = summarize(d)) || (r = d9_define_clock(d)) || (r = d9_drain_flush(d)) || (r = d9_drain_end_segment(d)))
+		return r;
+	d9_drain_evict(d);
+	return 0;
+}
+
+static int pass(struct d9_drain *d, unsigned flags, d9_u64 end)
+{
+	for (int before = -1;;) {
+		/* A step that finds nothing, because what is oldest is not finished, is followed by the last. */
+		d->t_pass = d->moved == before ? end : step_end(d, end);
+		before = d->moved;
+		int r = step(d, flags, d->t_pass == end);
+		if (r)
 			return r;
-		d9_drain_evict(d);
-	} else if ((r = d9_drain_flush(d)))
-		return r;
+		if (d->t_pass == end)
+			break;
+	}
 	d9_live_told(d);
 	d9_live_free_slots(d);
 	return d->moved;
@@ -289,12 +346,12 @@ int d9_drain_pass(struct d9_drain *d, unsigned flags)
 		return 0;
 	d9_u32 flush = d9_load_acquire(&d->v.h->flush_asked);
 	/* After the order, which means all that came before it. */
-	d->t_pass = flags & D9_PASS_FINAL ? ~0ull : d9_drain_now(d);
+	d9_u64 end = flags & D9_PASS_FINAL ? ~0ull : d9_drain_now(d);
 	if (!d->o.sink && (flags & D9_PASS_FINAL || mono - d->live_mono > 1000000000u)) {
 		d->live_mono = mono;
 		d9_live_check(d);
 	}
-	int r = pass(d, flags, mono);
+	int r = pass(d, flags, end);
 	if (r < 0) {
 		forget_taken(d);
 		if (d->open)

@@ -13,15 +13,21 @@ KILLS = int(os.environ.get("D9_TEST_KILLS", "200"))
 RANDOM = seed()
 
 
-def kill_one(box, start, pid_of, longest_ms):
-    """Starts, kills at a random moment, returns the counters at the end."""
+def kill_one(box, start, pid_of, longest_ms, late=False):
+    """Starts, kills at a random moment, returns the counters at the end.  late: whoever drains stands still from some moment until then."""
     shared = Shared(box)
     p = start(shared.path)
     shared.wait_started(p)
-    moment = time.monotonic() + RANDOM.uniform(0, longest_ms / 1000)
-    while time.monotonic() < moment:
+    pid, begun = pid_of(p), time.monotonic()
+    moment = RANDOM.uniform(0, longest_ms / 1000)
+    if late:
+        time.sleep(RANDOM.uniform(0, moment))
+        os.kill(p.pid, signal.SIGSTOP)
+    while time.monotonic() < begun + moment:
         pass
-    os.kill(pid_of(p), signal.SIGKILL)
+    os.kill(pid, signal.SIGKILL)
+    if late:
+        os.kill(p.pid, signal.SIGCONT)
     box.finish(p)
     truth = shared.threads()
     shared.close()
@@ -68,14 +74,16 @@ def nor_while_d9_run_drains_rolls_and_evicts(box):
     need_command("run")
     env = {"D9_SEGMENT_MB": "1", "D9_TOTAL_MB": "2", "D9_ROTATE_SECS": "1", "D9_MEM_MB": "1024"}
     program = os.path.join(PROGS, "kill")
-    for n in range(max(1, KILLS // 8)):
+    for n in range(max(2, KILLS // 10)):
         box.dir = os.path.join(box.path, "run-%d" % n)
         prefix = box.d9_run_words("--quiet")
         truth = kill_one(box, lambda path: box.start(prefix + [program, path], env=env, shim=False),
-                         lambda p: wait_until(lambda: children_of(p.pid), "d9 run started nothing", LIMIT)[0] if prefix else p.pid, 2500)
-        lost = [e for e in box.meta() if e["event"] == "gap"]
+                         lambda p: wait_until(lambda: children_of(p.pid), "d9 run started nothing", LIMIT)[0] if prefix else p.pid, 2500,
+                         late=bool(prefix and n % 2))
+        events = box.events()
+        lost = [e for e in events if e["event"] == "gap"]
         check(not lost, "there was room, and this was lost: %s" % lost[:3])
-        judge(box.events(), truth, suffix=True)
+        judge(events, truth, suffix=True)
         check(not box.arenas_left(), "d9 run left an arena behind")
 
 

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -212,6 +213,90 @@ START_TEST(a_full_arena_counts)
 		      "kept %llu, told lost %llu of %llu; the header: %u dropped, %u threads refused",
 		      (unsigned long long)kept, (unsigned long long)s.lost, (unsigned long long)all, d9_shim.v.h->drops,
 		      d9_shim.v.h->unrecorded);
+	remove_arena();
+}
+END_TEST
+
+/* ---- a drainer that is late -------------------------------------------------------------------------------- */
+
+#define LATE_RECORDS 60000
+
+/* Records that say little that can be packed, of writers that went on side by side. */
+static void *write_noise(void *arg)
+{
+	unsigned seed = (unsigned)(uintptr_t)arg;
+	for (d9_u64 i = 0; i < LATE_RECORDS; i++) {
+		struct d9_ev_wake *e = begin();
+		ck_assert_ptr_nonnull(e);
+		e->rec.site = 0;
+		e->rec.t = 1000 + i;
+		e->task = i;
+		e->by = (d9_u64)(uintptr_t)arg;
+		e->module = (d9_u32)rand_r(&seed);
+		e->runtime = (d9_u32)rand_r(&seed);
+		e->flags = (d9_u32)rand_r(&seed);
+		e->pad = 0;
+		d9_record_commit(&e->rec, sizeof(*e), D9_EV_wake);
+	}
+	return NULL;
+}
+
+struct stretch {
+	d9_u64 n, first, last;
+};
+
+static int see_stretch(void *ctx, const struct d9_segr_event *ev)
+{
+	struct stretch *s = ctx;
+	if (ev->id != D9_EV_wake)
+		return 0;
+	if (!s->n++ || ev->rec->t < s->first)
+		s->first = ev->rec->t;
+	if (ev->rec->t > s->last)
+		s->last = ev->rec->t;
+	return 0;
+}
+
+/* What waited for it goes into segments of the usual size, each later than the one before: the budget removes whole ones. */
+START_TEST(a_late_drainer_makes_no_larger_segments)
+{
+	struct dirent **names;
+	char path[1400], err[256];
+	pthread_t t[WRITERS];
+	struct stat st;
+	struct stretch before = {0};
+	d9_u64 n = 0, n_segments = 0;
+	open_arena(64);
+	d9_shim.v.h->segment_bytes = 1 << 20;
+	struct d9_drain *d = open_drain();
+	for (d9_u64 i = 0; i < WRITERS; i++)
+		ck_assert_int_eq(pthread_create(&t[i], NULL, write_noise, (void *)i), 0);
+	for (int i = 0; i < WRITERS; i++)
+		pthread_join(t[i], NULL);
+	ck_assert_int_ge(d9_drain_pass(d, _i ? D9_PASS_FINAL : 0), 0);
+	ck_assert_int_ge(d9_drain_pass(d, D9_PASS_FINAL), 0);
+	int n_names = scandir(d9_shim.v.h->dir, &names, NULL, alphasort);
+	for (int i = 0; i < n_names; i++) {
+		struct d9_segr *r;
+		snprintf(path, sizeof(path), "%s/%s", d9_shim.v.h->dir, names[i]->d_name);
+		if (names[i]->d_name[0] == 's') {
+			struct stretch s = {0};
+			ck_assert_int_eq(stat(path, &st), 0);
+			ck_assert_int_lt(st.st_size, 3 << 19);
+			ck_assert_msg(!d9_segr_open(path, &r, err, sizeof(err)), "%s", err);
+			ck_assert_int_eq(d9_segr_each(r, see_stretch, &s), 0);
+			d9_segr_close(r);
+			ck_assert(!s.n || s.first >= before.last);
+			if (s.n)
+				before = s;
+			n += s.n;
+			n_segments++;
+		}
+		free(names[i]);
+	}
+	free(names);
+	ck_assert_uint_eq(n, WRITERS * LATE_RECORDS);
+	ck_assert_uint_ge(n_segments, 3);
 	remove_arena();
 }
 END_TEST
@@ -413,6 +498,7 @@ int main(void)
 	tcase_set_timeout(c, 240);
 	tcase_add_test(c, writers_beside_a_drainer);
 	tcase_add_test(c, a_full_arena_counts);
+	tcase_add_loop_test(c, a_late_drainer_makes_no_larger_segments, 0, 2);
 	tcase_add_test(c, records_inside_records);
 	tcase_add_test(c, a_reservation_that_is_left);
 	tcase_add_test(c, a_waker_is_of_the_same_process);
