@@ -82,7 +82,9 @@ struct d9_task_frame {
 	d9_u32 slot, token, runtime, worker, module, kind;
 	d9_u32 index; /* a job that may be a worker's life: of which worker */
 	bool proven, late,
-		pad[2]; /* a task of that worker's scheduler was polled in it; its spawn is not recorded yet */
+		pad[2];      /* a task of that worker's scheduler was polled in it; its spawn is not recorded yet */
+	d9_u64 made, parent; /* of a late one: when and by whom it was made; made 0 = not known */
+	d9_u32 maker, parent_module;
 };
 struct d9_task_frames {
 	d9_u32 thread, depth; /* thread id + 1 of the thread they belong to */

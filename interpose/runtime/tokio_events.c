@@ -194,6 +194,13 @@ static D9_COLD void record_first(struct d9_cell *me, const struct d9_task_frame 
 	record_spawn(me, f, d9_tokio_maker_of(task, &d9_tokio_slots[f->slot], &m) ? &m : NULL);
 }
 
+/* Its memory may be another's by now; what it said was kept. */
+static D9_COLD void record_late(struct d9_cell *me, const struct d9_task_frame *f)
+{
+	struct d9_tokio_maker m = {.t = f->made, .parent = f->parent, .thread = f->maker, .module = f->parent_module};
+	record_spawn(me, f, m.t ? &m : NULL);
+}
+
 static void record_end(struct d9_cell *me, d9_u64 id, d9_u32 module, enum d9_outcome outcome, d9_u64 t)
 {
 	const d9_u32 len = sizeof(struct d9_ev_task_end);
@@ -274,6 +281,7 @@ static inline bool is_over(enum d9_outcome o)
 static void begin_job(struct d9_task_frame *f, const struct d9_tokio_header *task, const struct d9_tokio_slot *s)
 {
 	struct d9_tokio_worker w = {.index = NO_WORKER};
+	struct d9_tokio_maker m = {.t = 0};
 	enum d9_tokio_likeness like = d9_tokio_is_worker(task, s, &w);
 	bool is = like == D9_TOKIO_LIKE || (like == D9_TOKIO_TAKEN && d9_load_relaxed(&s->proven));
 	f->kind = is ? D9_TOKIO_WORKER : D9_TOKIO_JOB;
@@ -282,6 +290,10 @@ static void begin_job(struct d9_task_frame *f, const struct d9_tokio_header *tas
 	f->scheduler[1] = like ? w.handle[1] : 0;
 	f->proven = false;
 	f->late = like && !is;
+	f->made = f->late && d9_tokio_maker_of(task, s, &m) ? m.t : 0;
+	f->parent = m.parent;
+	f->maker = m.thread;
+	f->parent_module = m.module;
 }
 
 /* A kind of which none was seen to be a worker's may be the program's own jobs. */
@@ -330,7 +342,7 @@ static inline void end(struct d9_cell *me, struct d9_task_frames *frames, d9_u32
 		end_worker(f);
 	if (counts(f) && is_on()) {
 		if (__builtin_expect(f->late, 0) && d9_tokio_first((d9_u32)f->module - 1, f->id))
-			record_spawn(me, f, NULL); /* its memory may be another's by now */
+			record_late(me, f);
 		record_poll(me, f, outcome, t1);
 		if (__builtin_expect(is_over(outcome), 0))
 			record_end(me, f->id, f->module, outcome, t1);

@@ -81,19 +81,26 @@ def record(box, build, subtest, env=None):
     return r, truth_of(r), Recording(box.events())
 
 
+def between(low, got, high, what):
+    check(low <= got <= high, "%s: %s, not %s to %s" % (what, got, low, high))
+
+
 def counts(truth, rec, aborted):
-    """Polls that were run, by outcome.  A task that is dropped without being run is none of them."""
+    """Polls that were run, by outcome.  A task that is dropped without being run is none of them.  aborted: None where tasks are
+    aborted while polls of theirs begin and end.  Such a poll may have come too late to be run, may have ended its task or not; and if its
+    thread lost the CPU at its end, nothing is known of it."""
     there = rec.outcomes()
     run = sum(n for outcome, n in there.items() if outcome != CANCELLED)
-    equal(run, truth["polls"], "polls %s" % dict(there))
-    over = truth["ready"] + truth["panics"] + (there[ABORTED] if aborted is not None else 0)
-    equal(there[PENDING] + there[WOKEN], truth["polls"] - over, "polls that came back pending")
-    equal(there[UNKNOWN], 0, "polls of which nothing is known")
-    if aborted is None:  # a runtime ends beside polls that end: of one or another it is not known which came first
-        equal(there[READY] + there[ABORTED], truth["ready"] + truth["panics"], "polls that ended their task")
+    over = truth["ready"] + truth["panics"]
+    if aborted is None:
+        between(run - there[ABORTED], truth["polls"], run, "polls %s" % dict(there))
+        between(there[READY], over, there[READY] + there[ABORTED] + there[UNKNOWN], "polls that ended their task %s" % dict(there))
         return
-    equal(there[READY], truth["ready"] + truth["panics"], "polls that ended their task")
+    equal(there[UNKNOWN], 0, "polls of which nothing is known")
+    equal(run, truth["polls"], "polls %s" % dict(there))
+    equal(there[READY], over, "polls that ended their task")
     equal(there[ABORTED], aborted, "polls during which the task was aborted")
+    equal(there[PENDING] + there[WOKEN], truth["polls"] - over - aborted, "polls that came back pending")
 
 
 def lives(truth, rec, aborted=0):
@@ -104,7 +111,8 @@ def lives(truth, rec, aborted=0):
     equal({e["outcome"] for e in rec.jobs} - {READY}, set(), "outcomes of jobs")
     equal(sorted(e["task"] for e in rec.ends), sorted(rec.made), "tasks that ended")
     ends = collections.Counter(e["outcome"] for e in rec.ends)
-    equal(ends[READY] + (ends[ABORTED] if aborted is None else 0), truth["ready"] + truth["panics"] + truth["jobs"], "tasks that got ready %s" % dict(ends))
+    between(ends[READY], truth["ready"] + truth["panics"] + truth["jobs"], ends[READY] + (ends[ABORTED] if aborted is None else 0),
+            "tasks that got ready %s" % dict(ends))
     equal({e["task"] for e in rec.polls + rec.wakes} - set(rec.made), set(), "tasks that came out of nothing")
 
 
@@ -143,7 +151,16 @@ def order(rec):
             check(a["t_ns"] + a["dur_ns"] <= b["t_ns"] + CLOCKS_NS or a["outcome"] in (WOKEN, UNKNOWN), "polls overlap: %s %s" % (a, b))
 
 
-ABORTED_IN = {"abort_running": 5, "shutdown": None}
+def made(truth, rec):
+    """Tasks know when they were made, and by whom."""
+    equal([e for e in rec.spawns if not e["flags"] & 1], [], "tasks whose making was not seen")
+    nested = [e for e in rec.spawns if e["parent"] and not e["flags"] & 2]
+    check(len(nested) >= truth["nested"], "%d made by a task, not %d" % (len(nested), truth["nested"]))
+    for e in rec.spawns:
+        check(e["made_ns"] and e["made_ns"] <= e["t_ns"] and e["thread"] is not None, "made: %s" % e)
+
+
+ABORTED_IN = {"abort": None, "abort_running": 5, "shutdown": None}
 
 
 @harness.parametrise([b + " " + s for b in BUILDS for s in SUBTESTS if runs(b, s)])
@@ -154,23 +171,12 @@ def counts_are_the_programs_own(box, name):
     lives(truth, rec, ABORTED_IN.get(subtest, 0))
     woken(rec, "stripped" in build or subtest == "storm")
     order(rec)
+    if version(build) >= EXACT:
+        made(truth, rec)
     alone = box.run([program(build), subtest], rc=0, shim=False)
     equal(r.lines("EVIL"), alone.lines("EVIL"), "panics that came out")
     for key in ("ready", "panics", "tasks", "jobs", "dropped"):
         equal(truth[key], truth_of(alone)[key], key + " without a recorder")
-
-
-@harness.parametrise([b for b in BUILDS if version(b) >= EXACT])
-def tasks_know_who_made_them(box, build):
-    for subtest in ("storm", "blocking", "net"):
-        if not runs(build, subtest):
-            continue
-        _, truth, rec = record(box, build, subtest)
-        equal([e for e in rec.spawns if not e["flags"] & 1], [], "tasks whose making was not seen, in " + subtest)
-        nested = [e for e in rec.spawns if e["parent"] and not e["flags"] & 2]
-        check(len(nested) >= truth["nested"], "%d made by a task, not %d" % (len(nested), truth["nested"]))
-        for e in rec.spawns:
-            check(e["made_ns"] and e["made_ns"] <= e["t_ns"] and e["thread"] is not None, "made: %s" % e)
 
 
 @harness.parametrise(["1.23"])
@@ -227,11 +233,21 @@ def totals(box):
     return sum(r["polls"] for r in tasks), sum(r["tasks"] for r in tasks), doc["losses"]["dropped_events"]
 
 
+def polls_beside_an_abort(box):
+    """They may have come too late to be run.  Counted as they come: there may be millions of others."""
+    p = box.start([harness.D9, "dump", "--json", "--session", "all", box.dir], shim=False)
+    late = sum('"event":"poll"' in line and '"outcome":%d' % ABORTED in line for line in p.stdout)
+    equal(p.wait(harness.LIMIT), 0, "d9 dump")
+    return late
+
+
 @harness.parametrise(VERSIONS)
 def a_poll_that_only_drops_its_task_is_none(box, build):
     _, truth, rec = record(box, build, "abort")
     check(rec.outcomes()[CANCELLED] >= 60, "tasks that were dropped: %s" % rec.outcomes())
-    equal(totals(box), (truth["polls"], truth["tasks"], 0), "polls, tasks, losses")
+    polls, tasks, lost = totals(box)
+    between(polls - rec.outcomes()[ABORTED], truth["polls"], polls, "polls")
+    equal((tasks, lost), (truth["tasks"], 0), "tasks, losses")
 
 
 @harness.parametrise(VERSIONS if os.environ.get("D9_TEST_STRESS") else (VERSIONS[0], NEWEST))
@@ -240,9 +256,11 @@ def many_tasks_at_once(box, build):
     r = box.run([program(build), "stress", str(STRESS)], rc=0, env={"D9_MEM_MB": "1024", "D9_TOTAL_MB": "65536"}, timeout=100 + STRESS / 2000)
     truth = truth_of(r)
     polls, tasks, lost = totals(box)
-    print("# %d tasks, %d polls, %d events lost" % (truth["tasks"], truth["polls"], lost))
+    late = polls_beside_an_abort(box)
+    print("# %d tasks, %d polls, %d of them beside an abort, %d events lost" % (truth["tasks"], truth["polls"], late, lost))
     check(truth["tasks"] >= STRESS, "too few tasks: %s" % truth)
-    check(polls <= truth["polls"] <= polls + lost and tasks <= truth["tasks"] <= tasks + lost, "%d polls, %d tasks, %d lost: %s" % (polls, tasks, lost, truth))
+    between(polls - late, truth["polls"], polls + lost, "polls")
+    between(tasks, truth["tasks"], tasks + lost, "tasks")
 
 
 @harness.parametrise([b for b in BUILDS if "unstable" in b])
