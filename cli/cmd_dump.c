@@ -360,6 +360,11 @@ static int event_json(const struct dump *d, const struct d9_timeline_item *it)
 		d9_json_str(&j, "hook", d->t->hooks.v[s->hook].name);
 	}
 	event_fields(d, it, &j);
+	if (s && it->event->id == D9_EV_task_dump) {
+		site_fields(d, &j, (d9_u32)(s - d->t->sites.v));
+		if (d->stacks)
+			d9_show_stack_json(&j, "stack", d->t, it->thread->proc, &s->stack);
+	}
 	if (it->event->id == D9_EV_gap)
 		d9_json_u64(&j, "to_ns", d9_trace_ns(d->t, it->thread->family, it->event->clock, it->event->rec->t));
 	return d9_json_end_document(&j);

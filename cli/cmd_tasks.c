@@ -10,6 +10,7 @@
 #define TEXT_TASKS 50
 #define TEXT_MOMENTS 200 /* of a life: the first half of them and the last */
 #define INSIDE_NS 100000 /* a call in a poll that is worth a word */
+#define AWAITED_MAX 8    /* stacks of what one task awaits at once */
 
 /* ---- one form for both ------------------------------------------------------------------------------- */
 
@@ -26,8 +27,26 @@ static void id_json(struct d9_json *j, const char *key, d9_u64 id)
 		d9_json_null(j, key);
 }
 
-static void task_json(struct d9_json *j, const char *key, const struct d9_model *m, const struct d9_task *k)
+/* Each stack once: one place may have been met in several forms. */
+static size_t awaited(const struct d9_model *m, struct d9_tasks *t, const struct d9_task *k,
+		      const struct d9_stack *ret[AWAITED_MAX])
 {
+	size_t n = 0;
+	for (size_t i = k->n_awaiting; i-- > 0 && n < AWAITED_MAX;) {
+		const struct d9_stack *s = d9_task_dump_stack(m, &t->dumps, &k->awaiting[i]);
+		size_t same = 0;
+		while (same < n && !d9_same_stack(ret[same], s))
+			same++;
+		if (s->n && same == n)
+			ret[n++] = s;
+	}
+	return n;
+}
+
+static void task_json(struct d9_json *j, const char *key, const struct d9_model *m, struct d9_tasks *t,
+		      const struct d9_task *k)
+{
+	const struct d9_stack *stacks[AWAITED_MAX];
 	char text[D9_TASK_KEY_BYTES];
 	d9_json_object(j, key);
 	d9_json_str(j, "key", key_of(m, k, text));
@@ -54,7 +73,9 @@ static void task_json(struct d9_json *j, const char *key, const struct d9_model 
 	d9_json_u64(j, "migrations", k->migrations);
 	d9_json_known(j, "idle_since_ns", k->idle_since);
 	d9_json_known(j, "queue_ns", k->waits ? k->queue_total : D9_NOT_KNOWN);
-	d9_json_array(j, "awaiting"); /* stacks of what it awaits: nothing tells of them yet */
+	d9_json_array(j, "awaiting");
+	for (size_t i = 0, n = awaited(m, t, k, stacks); i < n; i++)
+		d9_show_frames_json(j, NULL, stacks[i]);
 	d9_json_end_array(j);
 	d9_json_end_object(j);
 }
@@ -165,8 +186,7 @@ static void tell_why_none(const struct d9_tasks *t)
 		t->of.n);
 }
 
-static int write_tasks(const struct d9_model *m, const struct d9_tasks *t, enum order order, const regex_t *name,
-		       bool json)
+static int write_tasks(const struct d9_model *m, struct d9_tasks *t, enum order order, const regex_t *name, bool json)
 {
 	const struct d9_task **v = d9_must_alloc(t->of.n + 1, sizeof(struct d9_task *));
 	size_t n = 0;
@@ -181,7 +201,7 @@ static int write_tasks(const struct d9_model *m, const struct d9_tasks *t, enum 
 		modules_json(&j, m->t);
 		d9_json_array(&j, "tasks");
 		for (size_t i = 0; i < n; i++)
-			task_json(&j, NULL, m, v[i]);
+			task_json(&j, NULL, m, t, v[i]);
 		d9_json_end_array(&j);
 		r = end_json(&j);
 	} else if (n) {
@@ -270,7 +290,7 @@ static void moment_json(struct d9_json *j, const struct d9_model *m, const struc
 	d9_json_end_object(j);
 }
 
-static void poll_text(const struct d9_model *m, const struct d9_moment *x)
+static void poll_text(const struct d9_model *m, struct d9_tasks *t, const struct d9_moment *x)
 {
 	static const char *const outcomes[] = {"pending", "ready", "cancelled", "pending, woken meanwhile",
 					       "over, and aborted meanwhile"};
@@ -287,6 +307,12 @@ static void poll_text(const struct d9_model *m, const struct d9_moment *x)
 	if (span != D9_NO_INDEX && inside >= INSIDE_NS)
 		printf("; of that %s in %s", d9_format_duration(inside, in),
 		       m->t->hooks.v[th->spans.v[span].hook].name);
+	const struct d9_task_dump *dumps;
+	size_t n = d9_task_dumps_in(&t->dumps, x->proc, x->module, x->task, x->t, x->t1, &dumps);
+	char line[512];
+	if (n && s->outcome == D9_OUTCOME_PENDING &&
+	    *d9_show_headline(d9_task_dump_stack(m, &t->dumps, &dumps[n - 1]), 3, line, sizeof(line)))
+		printf("; awaits %s", line);
 }
 
 static void wake_text(const struct d9_ev_wake *e)
@@ -302,12 +328,13 @@ static void wake_text(const struct d9_ev_wake *e)
 		       strcmp(source, "driver") ? "no task of the runtime" : "the runtime's driver or timers");
 }
 
-static void moment_text(const struct d9_model *m, const struct d9_task *k, const struct d9_moment *x)
+static void moment_text(const struct d9_model *m, struct d9_tasks *t, const struct d9_task *k,
+			const struct d9_moment *x)
 {
 	char at[48], who[96];
 	printf("  %14s  ", seconds(m, x->t, at, sizeof(at)));
 	if (x->what == D9_TASK_POLL)
-		poll_text(m, x);
+		poll_text(m, t, x);
 	else if (x->what == D9_TASK_WAKE)
 		wake_text(wake_of(m, x));
 	else if (x->what == D9_TASK_END)
@@ -322,7 +349,22 @@ static void moment_text(const struct d9_model *m, const struct d9_task *k, const
 	printf("  on %s\n", d9_show_thread(m, x->by_thread, who, sizeof(who)));
 }
 
-static void life_text(const struct d9_model *m, const struct d9_task *k)
+static void awaited_text(const struct d9_model *m, struct d9_tasks *t, const struct d9_task *k)
+{
+	const struct d9_stack *stacks[AWAITED_MAX];
+	char frame[256];
+	size_t n = awaited(m, t, k, stacks);
+	for (size_t i = 0; i < n; i++) {
+		printf("  awaits\n");
+		for (d9_u32 f = 0; f < stacks[i]->n; f++)
+			printf("      %s\n", d9_show_frame(&stacks[i]->frames[f], frame, sizeof(frame)));
+	}
+	if (!n && k->n_awaiting)
+		printf("  awaits what was not kept: there were more places than D9_TASK_DUMPS=auto keeps, or no stack "
+		       "was to be had\n");
+}
+
+static void life_text(const struct d9_model *m, struct d9_tasks *t, const struct d9_task *k)
 {
 	char key[D9_TASK_KEY_BYTES], a[48], b[48], *name = d9_clean_copy(k->name.p, k->name.n);
 	printf("task %s%s%s%s: %s\n", key_of(m, k, key), *name ? " (" : "", name, *name ? ")" : "",
@@ -335,7 +377,9 @@ static void life_text(const struct d9_model *m, const struct d9_task *k)
 	if (k->waits)
 		printf("; %llu times from a wake to the poll: %s in all, longest %s", (unsigned long long)k->waits,
 		       d9_format_duration(k->queue_total, a), d9_format_duration(k->queue_max, b));
-	puts("\n");
+	putchar('\n');
+	awaited_text(m, t, k);
+	putchar('\n');
 	if (!k->exact && k->moments->what != D9_TASK_SPAWN)
 		printf("  %14s  first seen; when it was spawned was not told\n", seconds(m, k->spawned, a, sizeof(a)));
 	size_t n = k->n_moments, half = TEXT_MOMENTS / 2;
@@ -344,19 +388,19 @@ static void life_text(const struct d9_model *m, const struct d9_task *k)
 			i = n - half;
 			printf("  ... %zu more; --json gives all\n", n - TEXT_MOMENTS);
 		}
-		moment_text(m, k, &k->moments[i]);
+		moment_text(m, t, k, &k->moments[i]);
 	}
 }
 
-static int write_life(const struct d9_model *m, const struct d9_task *k, bool json)
+static int write_life(const struct d9_model *m, struct d9_tasks *t, const struct d9_task *k, bool json)
 {
 	if (!json) {
-		life_text(m, k);
+		life_text(m, t, k);
 		return D9_EXIT_OK;
 	}
 	struct d9_json j;
 	d9_json_document(&j, stdout, "task");
-	task_json(&j, "task", m, k);
+	task_json(&j, "task", m, t, k);
 	d9_json_array(&j, "events");
 	for (size_t i = 0; i < k->n_moments; i++)
 		moment_json(&j, m, &k->moments[i]);
@@ -400,10 +444,11 @@ int d9_cmd_task(const struct d9_cmd *self, int argc, char **argv)
 	r = d9_model_open(&o, &m);
 	if (r)
 		return r;
+	struct d9_tasks *t = d9_model_tasks(m);
 	const struct d9_task *k;
-	r = find_task(m, d9_model_tasks(m), o.operand, &k);
+	r = find_task(m, t, o.operand, &k);
 	if (!r)
-		r = write_life(m, k, o.json);
+		r = write_life(m, t, k, o.json);
 	d9_model_close(m);
 	return r;
 }

@@ -35,6 +35,8 @@ struct d9_raw_frame {
 };
 /* bytes: struct d9_slice, then the stack. */
 size_t d9_unwind_slice(struct d9_space *s, const void *bytes, size_t n_bytes, struct d9_raw_frame *ret, size_t max);
+/* bytes: struct d9_slice, then a struct d9_stack_word each. */
+size_t d9_unwind_words(struct d9_space *s, const void *bytes, size_t n_bytes, struct d9_raw_frame *ret, size_t max);
 void d9_unwind_forget(struct d9_space *s);
 
 #endif

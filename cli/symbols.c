@@ -441,6 +441,8 @@ static size_t raw_stack(struct d9_space *sp, unsigned kind, const void *bytes, s
 	size_t n = 0, kept = 0;
 	if (kind == D9_TAIL_SLICE) {
 		n = d9_unwind_slice(sp, bytes, n_bytes, ret, max);
+	} else if (kind == D9_TAIL_WORDS) {
+		n = d9_unwind_words(sp, bytes, n_bytes, ret, max);
 	} else if (kind == D9_TAIL_FRAMES) {
 		for (; n < max && (n + 1) * sizeof(d9_u64) <= n_bytes; n++) {
 			memcpy(&ret[n].address, (const char *)bytes + n * sizeof(d9_u64), sizeof(d9_u64));

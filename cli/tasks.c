@@ -104,6 +104,22 @@ static void add(const struct d9_model *m, struct d9_task_names *names, struct d9
 	}
 }
 
+/* A poll that takes no waker leaves those that were taken before: what it awaits has them still. */
+static void find_awaited(const struct d9_task_dumps *dumps, struct d9_task *k)
+{
+	const struct d9_task_dump *of;
+	size_t n = d9_task_dumps_in(dumps, k->proc, k->module, k->id, 0, k->idle_since, &of);
+	d9_u64 poll = 0;
+	for (size_t i = 0; n && i < k->n_moments; i++)
+		if (k->moments[i].what == D9_TASK_POLL && k->moments[i].t <= of[n - 1].t)
+			poll = k->moments[i].t;
+	size_t first = n;
+	while (first && of[first - 1].t >= poll)
+		first--;
+	k->awaiting = of + first;
+	k->n_awaiting = n - first;
+}
+
 static bool is_shown(const struct d9_model *m, const struct d9_moment *v, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -140,12 +156,15 @@ static void add_task(const struct d9_model *m, struct d9_tasks *t, const struct 
 	}
 	if (k.polls)
 		count_pollers(m, &k);
+	if (k.idle_since != D9_NOT_KNOWN)
+		find_awaited(&t->dumps, &k);
 	d9_vec_push(&t->of, k);
 }
 
 void d9_tasks_make(const struct d9_model *m, struct d9_tasks *ret)
 {
 	*ret = (struct d9_tasks){0};
+	d9_task_dumps_find(m, &ret->dumps);
 	for (size_t i = 0, n; i < m->moments.n; i += n) {
 		for (n = 1; i + n < m->moments.n && d9_same_task(&m->moments.v[i], &m->moments.v[i + n]);)
 			n++;
@@ -172,7 +191,7 @@ struct d9_bytes d9_task_called(const struct d9_model *m, struct d9_task_names *n
 	return k.name;
 }
 
-const struct d9_tasks *d9_model_tasks(struct d9_model *m)
+struct d9_tasks *d9_model_tasks(struct d9_model *m)
 {
 	if (!m->tasks) {
 		m->tasks = d9_must_alloc(1, sizeof(*m->tasks));
@@ -192,4 +211,5 @@ void d9_tasks_free(struct d9_tasks *t)
 {
 	d9_vec_free(&t->of);
 	d9_task_names_free(&t->names);
+	d9_task_dumps_free(&t->dumps);
 }

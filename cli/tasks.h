@@ -5,6 +5,7 @@
 #ifndef D9_CLI_TASKS_H
 #define D9_CLI_TASKS_H
 #include "model.h"
+#include "task_dumps.h"
 #include "task_names.h"
 
 /* OVER: ended, and nothing tells which way.  LOST: it may have ended where nothing was recorded. */
@@ -28,15 +29,19 @@ struct d9_task {
 	d9_u64 idle_since;                  /* D9_NOT_KNOWN = it is over, is polled, or may be runnable */
 	const struct d9_moment *moments;    /* the model's */
 	size_t n_moments;
+	const struct d9_task_dump
+		*awaiting; /* of one that is idle: what it registered with in the last poll in which it did */
+	size_t n_awaiting;
 };
 
 struct d9_tasks {
 	D9_VEC(struct d9_task) of; /* by process, module, id */
 	struct d9_task_names names;
+	struct d9_task_dumps dumps;
 };
 
 /* Those of the processes and threads that --pid and --thread let through: made when they are first asked for; the model's. */
-const struct d9_tasks *d9_model_tasks(struct d9_model *m);
+struct d9_tasks *d9_model_tasks(struct d9_model *m);
 void d9_tasks_make(const struct d9_model *m, struct d9_tasks *ret);
 void d9_tasks_free(struct d9_tasks *t);
 

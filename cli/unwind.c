@@ -8,10 +8,13 @@
  */
 #include "space.h"
 
+#include "format/events.h"
 #include "perf_map.h"
+#include "search.h"
 
 #include <errno.h>
 #include <libunwind.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Not in libunwind.h, but exported for those who bring their own tables (perf uses it too). */
@@ -19,11 +22,16 @@
 extern int search_table(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *di, unw_proc_info_t *pi,
 			int need_unwind_info, void *arg);
 
+struct word {
+	d9_u64 at, value;
+};
 struct walk {
 	struct d9_space *space;
 	struct d9_slice regs;
 	const char *stack; /* at regs.rsp */
 	size_t n_stack;
+	const struct word *words; /* NULL: the stack is whole; else what is known of it */
+	size_t n_words;
 	bool no_table; /* the last step found no table */
 };
 
@@ -66,6 +74,13 @@ static int access_mem(unw_addr_space_t as, unw_word_t address, unw_word_t *value
 	(void)as;
 	if (write)
 		return -UNW_EREADONLYREG;
+	if (w->words) {
+		size_t i = D9_FIRST_AFTER(w->words, w->n_words, at, address - 1);
+		if (i < w->n_words && w->words[i].at == address) {
+			*value = w->words[i].value;
+			return 0;
+		}
+	}
 	d9_u64 at = address - w->regs.rsp;
 	if (at < w->n_stack && w->n_stack - at >= sizeof(*value)) {
 		memcpy(value, w->stack + at, sizeof(*value));
@@ -195,23 +210,50 @@ static size_t steps(struct walk *w, unw_cursor_t *c, bool returned, struct d9_ra
 	}
 }
 
-size_t d9_unwind_slice(struct d9_space *s, const void *bytes, size_t n_bytes, struct d9_raw_frame *ret, size_t max)
+static size_t unwind(struct walk *w, struct d9_raw_frame *ret, size_t max)
 {
-	struct walk w = {.space = s};
 	unw_cursor_t cursor;
-	unw_addr_space_t as = address_space(s);
-	if (n_bytes < sizeof(w.regs) || max == 0 || !as)
+	unw_addr_space_t as = address_space(w->space);
+	if (max == 0 || !as)
 		return 0;
-	memcpy(&w.regs, bytes, sizeof(w.regs));
-	w.stack = (const char *)bytes + sizeof(w.regs);
-	w.n_stack = n_bytes - sizeof(w.regs);
 	/*
 	 * The recorder may have taken a return address for rip.  After a call that does not return that is
 	 * the first byte of the next function, whose rules are not ours: walk from the byte before.
 	 */
-	bool returned = follows_call(s, w.regs.rip);
-	w.regs.rip -= returned;
-	if (unw_init_remote(&cursor, as, &w) < 0)
+	bool returned = follows_call(w->space, w->regs.rip);
+	w->regs.rip -= returned;
+	if (unw_init_remote(&cursor, as, w) < 0)
 		return 0;
-	return steps(&w, &cursor, returned, ret, max);
+	return steps(w, &cursor, returned, ret, max);
+}
+
+size_t d9_unwind_slice(struct d9_space *s, const void *bytes, size_t n_bytes, struct d9_raw_frame *ret, size_t max)
+{
+	struct walk w = {.space = s};
+	if (n_bytes < sizeof(w.regs))
+		return 0;
+	memcpy(&w.regs, bytes, sizeof(w.regs));
+	w.stack = (const char *)bytes + sizeof(w.regs);
+	w.n_stack = n_bytes - sizeof(w.regs);
+	return unwind(&w, ret, max);
+}
+
+size_t d9_unwind_words(struct d9_space *s, const void *bytes, size_t n_bytes, struct d9_raw_frame *ret, size_t max)
+{
+	struct walk w = {.space = s};
+	if (n_bytes < sizeof(w.regs))
+		return 0;
+	memcpy(&w.regs, bytes, sizeof(w.regs));
+	w.n_words = (n_bytes - sizeof(w.regs)) / sizeof(struct d9_stack_word);
+	struct word *words = malloc((w.n_words + 1) * sizeof(*words));
+	for (size_t i = 0; words && i < w.n_words; i++) {
+		struct d9_stack_word from;
+		memcpy(&from, (const char *)bytes + sizeof(w.regs) + i * sizeof(from), sizeof(from));
+		words[i].at = w.regs.rsp + 8ull * (from.at & ~D9_WORD_OF_STACK);
+		words[i].value = (from.at & D9_WORD_OF_STACK ? w.regs.rsp : w.regs.rip) + (d9_u64)(d9_i64)from.delta;
+	}
+	w.words = words;
+	size_t n = words ? unwind(&w, ret, max) : 0;
+	free(words);
+	return n;
 }

@@ -34,15 +34,25 @@ enum d9_tail_kind {
 	D9_TAIL_SLICE,       /* struct d9_slice, then the stack's bytes from rsp up */
 	D9_TAIL_KERNEL,      /* text: symbol+offset, a line each */
 	D9_TAIL_INTERPRETED, /* text: function, file, line; a line each */
+	D9_TAIL_WORDS, /* struct d9_slice, then a struct d9_stack_word for each word that is known of the stack from rsp up */
 };
 #define D9_TAIL_WORD(kind, bytes) ((d9_u32)(kind) << 24 | (d9_u32)(bytes))
 #define D9_TAIL_KIND(w) ((w) >> 24)
 #define D9_TAIL_BYTES(w) ((w)&0xffffffu)
 
-/* Registers at the moment a slice was copied; the slice begins at rsp. */
+/*
+ * Registers at the moment a slice was copied; the slice begins at rsp.  With words: at the return from the innermost function, and of those
+ * kept across calls rbp alone, the others 0; the words are what may be return addresses, and frame pointers below these.
+ */
 struct d9_slice {
 	d9_u64 rip, rsp, rbp, rbx, r12, r13, r14, r15;
 };
+
+struct d9_stack_word {
+	d9_u32 at;    /* words above rsp; D9_WORD_OF_STACK set: delta is from rsp, else from rip */
+	d9_i32 delta; /* bytes */
+};
+#define D9_WORD_OF_STACK (1u << 31)
 
 /* A runtime of a module, by the number that the module has for it; 0 is its pools of blocking jobs. */
 #define D9_RUNTIME_OF(module, number) ((d9_u32)(module) << 24 | ((d9_u32)(number)&0xffffffu))
@@ -62,6 +72,9 @@ enum d9_outcome {
 #define D9_WAKE_POLLED 1u /* while it was polled */
 #define D9_WAKE_DRIVER 2u /* by a worker between polls */
 #define D9_WAKE_CANCEL 4u /* to cancel it */
+/* flags of task_dump */
+#define D9_DUMP_LEFT_OUT 1u /* there were more places than are kept */
+#define D9_DUMP_NO_STACK 2u /* it was not to be had */
 
 enum d9_event_kind { D9_KIND_META, D9_KIND_SPAN, D9_KIND_POINT, D9_KIND_TOTAL };
 enum d9_unit {

@@ -83,6 +83,7 @@ struct d9_task_frame {
 	d9_u32 index; /* a job that may be a worker's life: of which worker */
 	bool proven, late,
 		pad[2];      /* a task of that worker's scheduler was polled in it; its spawn is not recorded yet */
+	d9_u64 top;          /* frame pointer of what stands in for its poll */
 	d9_u64 made, parent; /* of a late one: when and by whom it was made; made 0 = not known */
 	d9_u32 maker, parent_module;
 };
@@ -108,7 +109,7 @@ static inline d9_u64 d9_private_bytes(d9_u32 n_threads)
 	return 4096 + n_threads * sizeof(struct d9_cell) + D9_FRAMES_BYTES;
 }
 
-#define D9_N_KEPT 18u
+#define D9_N_KEPT 19u
 
 struct d9_shim {
 	/* what every hook reads; the assembly in interpose/sync.c knows where the first two are */
@@ -122,6 +123,7 @@ struct d9_shim {
 	struct d9_private *priv;            /* never NULL */
 	struct d9_cell *cells;              /* by slot index */
 	d9_u32 stacks;                      /* enum d9_stacks */
+	d9_u32 task_dumps;                  /* enum d9_task_dumps */
 	d9_u32 runtimes;                    /* enum d9_runtimes, OFF if D9_RUNTIMES_EXE leaves this program out */
 	d9_u32 last_proc;                   /* process entry of this image: what a forked child finds as its parent's */
 	d9_u64 main_stack_hi;               /* above every frame of the main thread */

@@ -32,15 +32,24 @@ static struct d9_tail *site_stack_room(struct d9_cell *me, d9_u32 bytes, struct 
 	return NULL;
 }
 
-static void site_take_stack(struct d9_cell *me, struct d9_site *s, const void *fp)
+static void site_take_stack(struct d9_cell *me, struct d9_site *s, const struct d9_stack_plan *plan)
 {
-	struct d9_stack_plan plan;
-	d9_stack_plan(me, fp, &plan);
-	if (plan.kind == D9_TAIL_NONE)
-		return;
-	struct d9_tail *to = site_stack_room(me, plan.bytes, s);
+	struct d9_tail *to = plan->kind == D9_TAIL_NONE ? NULL : site_stack_room(me, plan->bytes, s);
 	if (to)
-		d9_stack_write(&plan, to);
+		d9_stack_write(plan, to);
+}
+
+/* The entry is the caller's: it was free. */
+static d9_u32 site_fill(struct d9_cell *me, d9_u32 i, const void *ra, d9_u32 depth, const struct d9_stack_plan *plan)
+{
+	struct d9_site *s = &d9_shim.v.sites[i];
+	s->ra = (d9_u64)ra;
+	s->depth = depth;
+	s->proc = d9_shim.priv->proc;
+	site_take_stack(me, s, plan);
+	d9_store_release(&s->ready, 1);
+	d9_add_relaxed(&d9_shim.v.h->site_next, 1);
+	return D9_SITE_FIRST + i;
 }
 
 d9_u32 d9_site_new(struct d9_cell *me, d9_u32 hook, const void *ra, const void *fp)
@@ -59,16 +68,23 @@ d9_u32 d9_site_new(struct d9_cell *me, d9_u32 hook, const void *ra, const void *
 		}
 		if (!d9_cas_acq_rel(&s->key, &none, hook | 1u << 31))
 			continue; /* another thread, or the code that this handler interrupted, fills it */
-		s->ra = (d9_u64)ra;
-		s->depth = depth;
-		s->proc = d9_shim.priv->proc;
-		site_take_stack(me, s, fp);
-		d9_store_release(&s->ready, 1);
-		d9_add_relaxed(&d9_shim.v.h->site_next, 1);
-		return D9_SITE_FIRST + i;
+		struct d9_stack_plan plan;
+		d9_stack_plan(me, fp, &plan);
+		return site_fill(me, i, ra, depth, &plan);
 	}
 	d9_add_relaxed(&d9_shim.v.h->sites_lost, 1);
 	return hook; /* the hook is known, the place is not */
+}
+
+d9_u32 d9_site_add(struct d9_cell *me, d9_u32 hook, const void *ra, const void *fp, const struct d9_stack_plan *plan)
+{
+	d9_u32 start = d9_load_relaxed(&d9_shim.v.h->site_next) * 0x9e3779b1u >> (32 - D9_SITES_BITS);
+	for (d9_u32 k = 0; k < SITE_PROBES; k++) {
+		d9_u32 i = (start + k) & (D9_N_SITES - 1), none = 0;
+		if (d9_cas_acq_rel(&d9_shim.v.sites[i].key, &none, hook | 1u << 31))
+			return site_fill(me, i, ra, d9_stack_depth(me, fp), plan);
+	}
+	return 0;
 }
 
 /*

@@ -31,6 +31,11 @@ struct d9_call {
 /* Number of the call place (hook, ra, depth of fp); interned at its first call, with its stack.  Never 0. */
 D9_COLD d9_u32 d9_site_new(struct d9_cell *me, d9_u32 hook, const void *ra, const void *fp);
 
+/* A place of its own, whatever others there are; 0: there is no room for it. */
+struct d9_stack_plan;
+D9_COLD d9_u32 d9_site_add(struct d9_cell *me, d9_u32 hook, const void *ra, const void *fp,
+			   const struct d9_stack_plan *plan);
+
 static inline d9_u32 d9_site_hash(d9_u64 ra, d9_u32 hook, d9_u32 depth)
 {
 	return ((d9_u32)ra * 0x9e3779b1u + depth * 0x85ebca6bu + hook * 0xc2b2ae35u) >> (32 - D9_SITES_BITS);

@@ -14,22 +14,13 @@
 /* A stack has holes that nobody wrote: ours for frames, and the drainer's at a slice. */
 int d9_on_valgrind;
 void d9_stack_start(void) { d9_on_valgrind = d9_ask_valgrind(D9_RUNNING_ON_VALGRIND, 0, 0, 0) != 0; }
-static inline void say_defined(const void *p, d9_u64 n)
-{
-	if (__builtin_expect(d9_on_valgrind, 0))
-		(void)d9_ask_valgrind(D9_MAKE_MEM_DEFINED, (d9_u64)p, n, 0);
-}
-
-/* Reads words of the stack whatever variables lie there: the sanitizers of our own tests take that for an error. */
-#define READS_STACK __attribute__((no_sanitize("address")))
-
-READS_STACK d9_u32 d9_stack_walk(d9_u64 fp, d9_u64 lo, d9_u64 hi, d9_u64 *ret, d9_u32 max)
+D9_READS_STACK d9_u32 d9_stack_walk(d9_u64 fp, d9_u64 lo, d9_u64 hi, d9_u64 *ret, d9_u32 max)
 {
 	d9_u32 n = 0;
-	say_defined(&fp, sizeof(fp)); /* whatever the code keeps in rbp */
+	d9_stack_say_defined(&fp, sizeof(fp)); /* whatever the code keeps in rbp */
 	while (n < max && fp >= lo && fp < hi - 16 && !(fp & 7)) {
 		d9_u64 frame[2] = {((const d9_u64 *)fp)[0], ((const d9_u64 *)fp)[1]};
-		say_defined(frame, sizeof(frame));
+		d9_stack_say_defined(frame, sizeof(frame));
 		d9_u64 next = frame[0], ra = frame[1];
 		if (ra < PAGE)
 			break;
@@ -72,27 +63,94 @@ bool d9_stack_known(struct d9_cell *me, d9_u64 sp)
 	return true;
 }
 
+static void plan_frames(struct d9_stack_plan *ret)
+{
+	ret->kind = ret->n ? D9_TAIL_FRAMES : D9_TAIL_NONE;
+	ret->bytes = ret->n ? 8 + 8 * ret->n : 0;
+}
+
 void d9_stack_plan(struct d9_cell *me, const void *fp, struct d9_stack_plan *ret)
 {
+	d9_u64 sp = (d9_u64)__builtin_frame_address(0);
 	ret->kind = D9_TAIL_NONE;
 	ret->n = ret->bytes = 0;
 	ret->hi = 0;
-	d9_u64 at = (d9_u64)fp;
-	if (d9_shim.stacks == D9_STACKS_OFF || !d9_stack_known(me, (d9_u64)__builtin_frame_address(0)))
+	if (d9_shim.stacks == D9_STACKS_OFF || !d9_stack_known(me, sp))
 		return;
 	if (d9_shim.stacks != D9_STACKS_SLICE) {
-		ret->n = d9_stack_walk(at, me->stack_lo, me->stack_hi, ret->frames, D9_STACK_FRAMES);
+		ret->n = d9_stack_walk((d9_u64)fp, me->stack_lo, me->stack_hi, ret->frames, D9_STACK_FRAMES);
 		if (ret->n >= FRAMES_ENOUGH || d9_shim.stacks == D9_STACKS_FP) {
-			ret->kind = ret->n ? D9_TAIL_FRAMES : D9_TAIL_NONE;
-			ret->bytes = ret->n ? 8 + 8 * ret->n : 0;
+			plan_frames(ret);
 			return;
 		}
 	}
-	d9_u64 left = me->stack_hi - (d9_u64)__builtin_frame_address(0);
+	d9_u64 left = me->stack_hi - sp;
 	ret->kind = D9_TAIL_SLICE;
 	ret->hi = me->stack_hi;
 	ret->n = (left < D9_SLICE_BYTES ? (d9_u32)left : D9_SLICE_BYTES) & ~7u;
 	ret->bytes = 8 + (d9_u32)sizeof(struct d9_slice) + ret->n;
+}
+
+/* Is `top` one of the frames from fp on? */
+D9_READS_STACK static bool leads_to(d9_u64 fp, d9_u64 top)
+{
+	for (d9_u32 n = 0; n < D9_STACK_FRAMES && fp < top && !(fp & 7); n++) {
+		d9_u64 next = *(const volatile d9_u64 *)fp;
+		d9_stack_say_defined(&next, sizeof(next));
+		if (next <= fp)
+			return false;
+		fp = next;
+	}
+	return fp == top;
+}
+
+/* The frame pointer that the function saved which returns to this place, if it saved one there: 0 = none. */
+D9_READS_STACK static d9_u64 saved_below(const struct d9_stack_words *w, d9_u32 place)
+{
+	if (!place)
+		return 0;
+	d9_u64 v = *(const volatile d9_u64 *)&w->stack[place - 1];
+	d9_stack_say_defined(&v, sizeof(v));
+	return v > (d9_u64)w->stack && v <= w->hi ? v : 0;
+}
+
+#define WORDS_MAX (D9_SLICE_BYTES / sizeof(struct d9_stack_word))
+void d9_stack_plan_words(struct d9_cell *me, const struct d9_stack_words *w, struct d9_stack_plan *ret)
+{
+	*ret = (struct d9_stack_plan){.kind = D9_TAIL_NONE};
+	if (d9_shim.stacks == D9_STACKS_OFF)
+		return;
+	if (d9_shim.stacks != D9_STACKS_SLICE && (leads_to((d9_u64)w->fp, w->hi) || d9_shim.stacks == D9_STACKS_FP)) {
+		ret->n = d9_stack_walk((d9_u64)w->fp, me->stack_lo, w->hi, ret->frames, D9_STACK_FRAMES);
+		plan_frames(ret);
+		return;
+	}
+	ret->words = *w;
+	ret->words.n = 0;
+	while (ret->words.n < w->n && ret->n + 2 <= WORDS_MAX)
+		ret->n += 1 + !!saved_below(w, (d9_u32)(w->places[ret->words.n++] >> 32));
+	ret->kind = D9_TAIL_WORDS;
+	ret->bytes = 8 + (d9_u32)sizeof(struct d9_slice) + ret->n * (d9_u32)sizeof(struct d9_stack_word);
+}
+
+D9_READS_STACK static void write_words(const struct d9_stack_plan *plan, struct d9_tail *tail)
+{
+	const struct d9_stack_words *w = &plan->words;
+	struct d9_slice *regs = (struct d9_slice *)(tail + 1);
+	struct d9_stack_word *to = (struct d9_stack_word *)(regs + 1);
+	*regs = (struct d9_slice){
+		.rip = (d9_u64)w->ra, .rsp = (d9_u64)w->stack, .rbp = *(const volatile d9_u64 *)w->fp};
+	d9_stack_say_defined(&regs->rbp, sizeof(regs->rbp));
+	d9_u32 n = 0;
+	for (d9_u32 i = 0; i < w->n; i++) {
+		d9_u32 place = (d9_u32)(w->places[i] >> 32);
+		d9_u64 saved = saved_below(w, place), ra = w->code + (d9_u32)w->places[i];
+		if (saved && n < plan->n)
+			to[n++] = (struct d9_stack_word){(place - 1) | D9_WORD_OF_STACK, (d9_i32)(saved - regs->rsp)};
+		if (n < plan->n)
+			to[n++] = (struct d9_stack_word){place, (d9_i32)(ra - regs->rip)};
+	}
+	tail->kind_bytes = D9_TAIL_WORD(D9_TAIL_WORDS, sizeof(*regs) + n * sizeof(*to));
 }
 
 /* ---- signal handlers ------------------------------------------------------------------------------------ */
@@ -127,16 +185,16 @@ static void find_handlers(struct handlers *ret)
 }
 
 #define FRAME_RSP 21 /* words from the return address of a handler to what the stack pointer was (struct rt_sigframe) */
-READS_STACK static bool frame_of_handler(const struct handlers *h, d9_u64 from, d9_u64 hi)
+D9_READS_STACK static bool frame_of_handler(const struct handlers *h, d9_u64 from, d9_u64 hi)
 {
 	for (d9_u64 at = (from + 7) & ~7ull; at + 8 * (FRAME_RSP + 1) <= hi; at += 8) {
 		d9_u64 word = *(const volatile d9_u64 *)at;
-		say_defined(&word, sizeof(word));
+		d9_stack_say_defined(&word, sizeof(word));
 		for (d9_u32 i = 0; i < h->n; i++) {
 			if (word != h->restorers[i])
 				continue;
 			d9_u64 rsp = ((const volatile d9_u64 *)at)[FRAME_RSP];
-			say_defined(&rsp, sizeof(rsp));
+			d9_stack_say_defined(&rsp, sizeof(rsp));
 			if (rsp > at && rsp <= hi)
 				return true;
 		}
@@ -162,7 +220,7 @@ bool d9_stack_in_handler(struct d9_cell *me)
 }
 
 /* noinline: the registers and the slice are this function's own frame and what lies above it. */
-__attribute__((noinline)) READS_STACK static d9_u32 write_slice(d9_u32 n, d9_u64 hi, struct d9_slice *to)
+__attribute__((noinline)) D9_READS_STACK static d9_u32 write_slice(d9_u32 n, d9_u64 hi, struct d9_slice *to)
 {
 	__asm__ volatile("leaq 0f(%%rip), %%rax\n0:\tmovq %%rax, 0(%0)\n\t"
 			 "movq %%rsp, 8(%0)\n\tmovq %%rbp, 16(%0)\n\tmovq %%rbx, 24(%0)\n\t"
@@ -177,7 +235,7 @@ __attribute__((noinline)) READS_STACK static d9_u32 write_slice(d9_u32 n, d9_u64
 		n = (d9_u32)(hi - from) & ~7u;
 	for (d9_u32 i = 0; i < n; i += 8)
 		*(d9_u64 *)(out + i) = *(const volatile d9_u64 *)(from + i);
-	say_defined(out, n);
+	d9_stack_say_defined(out, n);
 	return n;
 }
 
@@ -188,6 +246,10 @@ void d9_stack_write(const struct d9_stack_plan *plan, void *to)
 	if (plan->kind == D9_TAIL_FRAMES) {
 		tail->kind_bytes = D9_TAIL_WORD(D9_TAIL_FRAMES, 8 * plan->n);
 		memcpy(tail + 1, plan->frames, 8 * plan->n);
+		return;
+	}
+	if (plan->kind == D9_TAIL_WORDS) {
+		write_words(plan, tail);
 		return;
 	}
 	d9_u32 n = write_slice(plan->n, plan->hi, (struct d9_slice *)(tail + 1));

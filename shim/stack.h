@@ -5,6 +5,7 @@
 #ifndef D9_SHIM_STACK_H
 #define D9_SHIM_STACK_H
 #include "arena.h"
+#include "sys.h"
 
 #define D9_STACK_FRAMES 64u
 #define D9_SLICE_BYTES 3072u
@@ -13,6 +14,16 @@
 
 /* Once, in the constructor. */
 void d9_stack_start(void);
+
+/* Reads words of the stack whatever variables lie there: the sanitizers of our own tests take that for an error. */
+#define D9_READS_STACK __attribute__((no_sanitize("address")))
+extern D9_HIDDEN int d9_on_valgrind;
+/* Of a copy of such words, which valgrind takes for what nobody wrote. */
+static inline void d9_stack_say_defined(const void *p, d9_u64 n)
+{
+	if (__builtin_expect(d9_on_valgrind, 0))
+		(void)d9_ask_valgrind(D9_MAKE_MEM_DEFINED, (d9_u64)p, n, 0);
+}
 
 /*
  * Return addresses along a chain of frame pointers.  fp: a frame pointer; [lo, hi): readable stack.  Writes
@@ -32,6 +43,16 @@ bool d9_stack_known(struct d9_cell *me, d9_u64 sp);
  */
 bool d9_stack_in_handler(struct d9_cell *me);
 
+/* Words of a piece of stack that may be return addresses, found by the caller. */
+struct d9_stack_words {
+	const void *fp, *ra;  /* of a function that is still active, whose caller is the innermost frame */
+	const d9_u64 *stack;  /* the piece begins above its return address */
+	d9_u64 hi;            /* and ends there */
+	d9_u64 code;          /* what offsets are from */
+	const d9_u64 *places; /* word's place in the piece << 32 | offset of its value */
+	d9_u32 n;
+};
+
 /* What to take of a stack, decided before room is reserved for it. */
 struct d9_stack_plan {
 	d9_u32 kind;  /* enum d9_tail_kind; D9_TAIL_NONE: no stack to be had */
@@ -39,9 +60,12 @@ struct d9_stack_plan {
 	d9_u32 bytes; /* of the whole tail, a multiple of 8 */
 	d9_u64 hi;    /* end of the readable stack */
 	d9_u64 frames[D9_STACK_FRAMES];
+	struct d9_stack_words words;
 };
 /* fp: the hook's own frame pointer, so the first frame is the hook's caller. */
 void d9_stack_plan(struct d9_cell *me, const void *fp, struct d9_stack_plan *ret);
+/* The same of what these words are of, which the caller knows to be readable: frames if they lead to w->hi, else the words. */
+void d9_stack_plan_words(struct d9_cell *me, const struct d9_stack_words *w, struct d9_stack_plan *ret);
 /* Writes the tail planned to `to`; of a slice, from the frame of the caller of this function up. */
 void d9_stack_write(const struct d9_stack_plan *plan, void *to);
 

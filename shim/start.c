@@ -248,6 +248,7 @@ static void set_config(struct d9_arena_header *h, const struct d9_config *c)
 	d9_shim.stacks = h->stacks;
 	const char *base = strrchr(h->exe_args, '/');
 	bool named = d9_config_names(c->runtimes_exe, base ? base + 1 : h->name);
+	d9_shim.task_dumps = (d9_u32)c->task_dumps;
 	d9_shim.runtimes = named ? (d9_u32)c->runtimes : D9_RUNTIMES_OFF;
 	struct d9_text run = d9_text_in(h->run, sizeof(h->run)), t = d9_text_in(h->warnings, sizeof(h->warnings));
 	d9_text_str(&run, c->run);

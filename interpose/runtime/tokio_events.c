@@ -13,6 +13,7 @@
  * task.state     Tokio, any of us Tokio, any of us    CAS acq_rel: the outcome and the task's memory belong together
  * task_frames    its thread       its thread          depth last: a handler sees no frame that is not whole
  */
+#include "tokio_dump.h"
 #include "tokio_tasks.h"
 
 #define HELD_SHIFT 56 /* how many hold it; 6 bits, below the two that Tokio takes for an overflow */
@@ -385,8 +386,9 @@ static __attribute__((noinline)) bool poll_seen(struct d9_cell *me, struct d9_to
 {
 	__asm__ volatile(".cfi_personality 0x1b, d9_tokio_unwound");
 	d9_u32 depth = frames->depth, thread = me->thread, number;
-	const struct d9_task_frame *f = &frames->of[depth];
+	struct d9_task_frame *f = &frames->of[depth];
 	bool last;
+	f->top = (d9_u64)__builtin_frame_address(0);
 	frames->depth = depth + 1;
 	show(me, frames);
 	if (__builtin_expect(f->kind != D9_TOKIO_WORKER && !f->late && d9_tokio_first(s->copy, f->id), 0))
@@ -460,6 +462,16 @@ void d9_tokio_wake_by_ref(struct d9_tokio_header *task, d9_u32 copy)
 {
 	note_wake(task, copy);
 	d9_tokio_copies[copy].wake_by_ref(task);
+}
+
+/* What the program's future, or what it awaits, does to be woken: where it does so is where the task waits. */
+struct d9_tokio_waker d9_tokio_clone(struct d9_tokio_header *task, d9_u32 copy)
+{
+	struct d9_cell *me = recording();
+	const struct d9_task_frame *f = me ? d9_tokio_current(me) : NULL;
+	if (f && f->head == task)
+		d9_tokio_dump(me, f, __builtin_return_address(0), __builtin_frame_address(0));
+	return d9_tokio_copies[copy].clone(task);
 }
 
 /* ---- the end of a runtime --------------------------------------------------------------------------------------------------- */

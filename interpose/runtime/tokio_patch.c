@@ -4,6 +4,7 @@
 #include "interpose/real.h"
 #include "shim/modules.h"
 #include "shim/text.h"
+#include "tokio_dump.h"
 #include "tokio_tasks.h"
 
 #include <errno.h>
@@ -46,6 +47,7 @@ THUNKS(4096, schedule);
 THUNKS(4096, shutdown);
 THUNKS(16, wake);
 THUNKS(16, wake_by_ref);
+THUNKS(16, clone);
 _Static_assert(D9_TOKIO_SLOTS == 4096 && D9_TOKIO_COPIES == 16, "a thunk for each");
 
 /* ---- stores into memory that the loader made read-only ------------------------------------------------------ */
@@ -138,6 +140,21 @@ static bool patch_table(struct opened *o, struct d9_tokio_table *t, d9_u32 i, d9
 	       put(o, &t->poll, d9_tokio_thunks_poll[i]);
 }
 
+/* The largest piece of its code: linkers make one. */
+static void find_code(const struct dl_phdr_info *info, struct d9_tokio_copy *ret)
+{
+	ret->code_lo = ret->code_hi = 0;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		d9_u64 lo = info->dlpi_addr + p->p_vaddr;
+		if (p->p_type == PT_LOAD && p->p_flags & PF_X && p->p_flags & PF_R &&
+		    p->p_memsz > ret->code_hi - ret->code_lo) {
+			ret->code_lo = lo;
+			ret->code_hi = lo + p->p_memsz;
+		}
+	}
+}
+
 /* How many of the tables found have slots now. */
 static d9_u32 patch(const struct dl_phdr_info *info, const struct d9_tokio_scan *scan)
 {
@@ -151,6 +168,8 @@ static d9_u32 patch(const struct dl_phdr_info *info, const struct d9_tokio_scan 
 		c->lo = at < c->lo ? at : c->lo;
 		c->hi = at + sizeof(*found[i]) > c->hi ? at + sizeof(*found[i]) : c->hi;
 	}
+	find_code(info, c);
+	c->clone = scan->wakers->clone;
 	c->wake = scan->wakers->wake;
 	c->wake_by_ref = scan->wakers->wake_by_ref;
 	n_copies++;
@@ -160,8 +179,10 @@ static d9_u32 patch(const struct dl_phdr_info *info, const struct d9_tokio_scan 
 			break; /* some of its thunks may be in place: the slot is used */
 		n++;
 	}
-	if (n && put(&o, &scan->wakers->wake, d9_tokio_thunks_wake[copy]))
-		(void)put(&o, &scan->wakers->wake_by_ref, d9_tokio_thunks_wake_by_ref[copy]);
+	if (n && put(&o, &scan->wakers->wake, d9_tokio_thunks_wake[copy]) &&
+	    put(&o, &scan->wakers->wake_by_ref, d9_tokio_thunks_wake_by_ref[copy]) &&
+	    d9_shim.task_dumps != D9_TASK_DUMPS_OFF)
+		(void)put(&o, &scan->wakers->clone, d9_tokio_thunks_clone[copy]);
 	close_page(&o);
 	return n;
 }
@@ -226,7 +247,7 @@ static bool room_for(d9_u32 copy, d9_u32 tables)
 	return d9_tokio_slots &&
 	       !d9_sys3(SYS_mprotect, (long)d9_tokio_slots, (long)D9_PAGES(n * sizeof(*d9_tokio_slots)),
 			PROT_READ | PROT_WRITE) &&
-	       d9_tokio_room_for(copy);
+	       d9_tokio_room_for(copy) && d9_tokio_room_for_dumps();
 }
 
 /* last: it will not be looked at again.  False: it should be, for there was no time for all of it. */

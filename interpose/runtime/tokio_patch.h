@@ -39,7 +39,9 @@ struct d9_tokio_slot {
 _Static_assert(sizeof(struct d9_tokio_slot) == 64, "a line of the cache");
 
 struct d9_tokio_copy {
-	d9_u64 lo, hi; /* its task tables lie there */
+	d9_u64 lo, hi;           /* its task tables lie there */
+	d9_u64 code_lo, code_hi; /* the code of its image; the same if none of it can be read */
+	struct d9_tokio_waker (*clone)(struct d9_tokio_header *task);
 	d9_tokio_function *wake, *wake_by_ref;
 	d9_u64 *seen; /* tokio_tasks.c */
 };
@@ -60,5 +62,6 @@ void d9_tokio_schedule(struct d9_tokio_header *task, d9_u32 slot);
 void d9_tokio_shutdown(struct d9_tokio_header *task, d9_u32 slot);
 void d9_tokio_wake(struct d9_tokio_header *task, d9_u32 copy);
 void d9_tokio_wake_by_ref(struct d9_tokio_header *task, d9_u32 copy);
+struct d9_tokio_waker d9_tokio_clone(struct d9_tokio_header *task, d9_u32 copy);
 
 #endif

@@ -38,8 +38,12 @@ struct d9_tokio_table {
 };
 _Static_assert(sizeof(struct d9_tokio_table) == 80, "ten words");
 
+struct d9_tokio_waker { /* as Rust returns it: in two registers */
+	void *task;
+	const void *table;
+};
 struct d9_tokio_wakers {
-	void *clone;
+	struct d9_tokio_waker (*clone)(struct d9_tokio_header *task);
 	d9_tokio_function *wake, *wake_by_ref;
 	void *drop;
 };

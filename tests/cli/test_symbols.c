@@ -122,6 +122,41 @@ static void cut_everywhere(struct d9_symbols *s, const struct d9_maps *maps, con
 	CHECK(last == n);
 }
 
+/* Of a slice, what may be a return address or a frame pointer, and neither registers nor the rest: the same frames. */
+static void as_words(struct d9_symbols *s, const struct d9_maps *maps, const struct dump *d)
+{
+	d9_u64 whole[MAX], part[MAX];
+	struct d9_slice regs;
+	memcpy(&regs, d->slice, sizeof(regs));
+	size_t n_words = (d->n_slice - sizeof(regs)) / 8, n = 0;
+	unsigned char *words = malloc(sizeof(regs) + n_words * sizeof(struct d9_stack_word));
+	for (size_t i = 0; i < n_words; i++) {
+		d9_u64 v;
+		memcpy(&v, d->slice + sizeof(regs) + 8 * i, sizeof(v));
+		d9_i64 up = (d9_i64)(v - regs.rsp), code = (d9_i64)(v - regs.rip);
+		bool on_stack = up > 0 && up < 1 << 20;
+		if (!on_stack && code != (d9_i32)code)
+			continue; /* another module's: the walk would end there */
+		struct d9_stack_word w = {(d9_u32)i | (on_stack ? D9_WORD_OF_STACK : 0),
+					  (d9_i32)(on_stack ? up : code)};
+		memcpy(words + sizeof(regs) + n++ * sizeof(w), &w, sizeof(w));
+	}
+	struct d9_slice few = {.rip = regs.rip, .rsp = regs.rsp, .rbp = regs.rbp};
+	memcpy(words, &few, sizeof(few));
+	size_t n_whole = d9_symbols_unwind(s, maps, D9_TAIL_SLICE, d->slice, d->n_slice, whole, MAX);
+	size_t n_part = d9_symbols_unwind(s, maps, D9_TAIL_WORDS, words, sizeof(few) + n * sizeof(struct d9_stack_word),
+					  part, MAX);
+	CHECK(n_part >= (n_whole < 2 ? n_whole : 2) && n_part <= n_whole && !memcmp(part, whole, n_part * sizeof(*part)));
+	for (size_t bytes = 0; bytes <= sizeof(few) + n * sizeof(struct d9_stack_word); bytes += 4) {
+		unsigned char *copy = malloc(bytes + 1);
+		memcpy(copy, words, bytes);
+		size_t k = d9_symbols_unwind(s, maps, D9_TAIL_WORDS, copy, bytes, part, MAX);
+		CHECK(k <= n_whole && !memcmp(part, whole, k * sizeof(*part)));
+		free(copy);
+	}
+	free(words);
+}
+
 static int test_dump(const char *path, char **want, int n_want)
 {
 	static struct dump d;
@@ -138,6 +173,7 @@ static int test_dump(const char *path, char **want, int n_want)
 		n_failed++;
 	}
 	cut_everywhere(s, &maps, &d);
+	as_words(s, &maps, &d);
 	d9_symbols_free(s);
 	return n_failed ? 1 : 0;
 }

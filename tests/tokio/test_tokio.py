@@ -339,6 +339,71 @@ def who_woke_and_how_long_it_took(box, build):
     check(40e6 <= after[0]["t_ns"] - wake[0]["t_ns"] < 10e9, "from wake to poll: %d" % (after[0]["t_ns"] - wake[0]["t_ns"]))
 
 
+# What each of the tasks of `awaits` waits in: functions that must be in its stacks, outermost first; a list for each stack.
+AWAITED = (
+    [["waits_for_a_timer"]],
+    [["waits_for_a_message"]],
+    [["waits_deep_down", "waits_for_a_message"]],
+    [["waits_for_one_of_two", "waits_for_a_timer"], ["waits_for_one_of_two"]],
+    [["waits_for_a_lock"]],
+    [["waits_here_then_there", "waits_for_a_timer"]],
+    [["waits_and_is_woken"], ["waits_and_is_woken", "waits_for_a_timer"]],
+)
+
+
+def tasks_that_wait(box, build, env=None):
+    p = box.start([program(build), "awaits"], stdin=-1, env=env)
+    equal(p.stdout.readline().split(), ["READY"], "the program")
+    doc = json.loads(box.d9("tasks", "--json", box.dir).out)
+    Judge().document("d9.tasks/1", doc)
+    tasks = sorted(doc["tasks"], key=lambda t: t["id"])
+    equal(len(tasks), len(AWAITED), "tasks")
+    life = box.d9("task", tasks[2]["key"], box.dir).out
+    p.kill()
+    p.wait()
+    return tasks, life
+
+
+def functions_of(stack):
+    """Names that the program's own functions have, outermost first, each once."""
+    found = []
+    for frame in reversed(stack):
+        m = re.search(r"::(waits_\w+)", frame["symbol"] or "")
+        if m and found[-1:] != [m[1]]:
+            found.append(m[1])
+    return found
+
+
+@harness.parametrise(BUILDS)
+def tasks_say_what_they_await(box, build):
+    tasks, life = tasks_that_wait(box, build)
+    for t, want in zip(tasks, AWAITED):
+        check(t["idle_since_ns"], "it is not idle: %s" % t)
+        for stack in t["awaiting"]:
+            check(stack and all(f["module"] == os.path.basename(program(build)) for f in stack), "a frame of another module: %s" % stack)
+    if "stripped" in build:  # no names: but each waits somewhere else, and the way there is known
+        places = [tuple(sorted(tuple(f["offset"] for f in stack) for stack in t["awaiting"])) for t in tasks]
+        equal(len(set(places)), len(AWAITED), "different places: %s" % places)
+        check(all(len(stack) >= 3 for t in tasks[:6] for stack in t["awaiting"]), "stacks: %s" % places)
+        return
+    whole = 0
+    for t, want in zip(tasks, AWAITED):
+        got, what = [functions_of(s) for s in t["awaiting"]], "what task %d awaits: %s" % (t["id"], [[f["symbol"] for f in s] for s in t["awaiting"]])
+        whole += sorted(got) == sorted(want)
+        equal(len(got), len(want), what)
+        # A function that the compiler made one with others of the same code has lost its name; in the oldest most have.
+        check(all(any(set(g) <= set(w) for w in want) for g in got), what)
+    check(whole == len(AWAITED) or build == "1.23", "only %d of %d are told whole" % (whole, len(AWAITED)))
+    check("awaits" in life and "waits_deep_down" in life and "waits_for_a_message" in life, "not told to people: %s" % life)
+
+
+@harness.parametrise(["1.54"])
+def what_tasks_await_can_be_left_out(box, build):
+    tasks, _ = tasks_that_wait(box, build, env={"D9_TASK_DUMPS": "off"})
+    equal([t["awaiting"] for t in tasks], [[]] * len(AWAITED), "stacks")
+    equal([e for e in box.events() if e["event"] == "task_dump"], [], "events")
+
+
 @harness.parametrise(["1.54"])
 def recording_can_be_turned_on_and_off(box, build):
     p = box.start([program(build), "turned"], env={"D9_ENABLED": "standby"}, stdin=-1)

@@ -757,6 +757,80 @@ fn stuck() {
     });
 }
 
+async fn waits_for_a_timer() {
+    tokio::time::sleep(Duration::from_secs(100)).await
+}
+
+async fn waits_for_a_message(mut rx: tokio::sync::mpsc::Receiver<()>) {
+    rx.recv().await;
+}
+
+async fn waits_deep_down(rx: tokio::sync::mpsc::Receiver<()>) {
+    let below = async move {
+        let further = async move { waits_for_a_message(rx).await };
+        further.await
+    };
+    below.await
+}
+
+async fn waits_for_one_of_two(rx: tokio::sync::oneshot::Receiver<()>) {
+    tokio::select! {
+        _ = waits_for_a_timer() => (),
+        _ = rx => (),
+    }
+}
+
+async fn waits_for_a_lock(lock: Arc<tokio::sync::Mutex<()>>) {
+    drop(lock.lock().await)
+}
+
+async fn waits_here_then_there(rx: tokio::sync::oneshot::Receiver<()>) {
+    rx.await.unwrap();
+    waits_for_a_timer().await
+}
+
+/// Woken and polled again, while what it awaits has its waker still.
+async fn waits_and_is_woken(waker: Arc<Mutex<Option<Waker>>>) {
+    let mut timer = Box::pin(waits_for_a_timer());
+    std::future::poll_fn(move |cx| {
+        *waker.lock().unwrap() = Some(cx.waker().clone());
+        timer.as_mut().poll(cx)
+    })
+    .await
+}
+
+/// Tasks that wait, each where its function's name says, until a line comes: one of each in this order.
+fn awaits() {
+    threads(2).block_on(async {
+        let (kept, rx) = tokio::sync::mpsc::channel(1);
+        let (kept_deep, deep) = tokio::sync::mpsc::channel(1);
+        let (kept_one, one) = tokio::sync::oneshot::channel();
+        let (first, then) = tokio::sync::oneshot::channel();
+        let lock = Arc::new(tokio::sync::Mutex::new(()));
+        let held = lock.clone().lock_owned().await;
+        let waker: Arc<Mutex<Option<Waker>>> = Default::default();
+        drop((
+            task(waits_for_a_timer()),
+            task(waits_for_a_message(rx)),
+            task(waits_deep_down(deep)),
+            task(waits_for_one_of_two(one)),
+            task(waits_for_a_lock(lock)),
+            task(waits_here_then_there(then)),
+            task(waits_and_is_woken(waker.clone())),
+        ));
+        tokio::time::sleep(millis(20)).await;
+        first.send(()).unwrap();
+        for _ in 0..3 {
+            let again = waker.lock().unwrap().clone();
+            again.unwrap().wake();
+            tokio::time::sleep(millis(20)).await;
+        }
+        println!("READY");
+        std::io::stdin().lines().next();
+        drop((kept, kept_deep, kept_one, held));
+    });
+}
+
 /// Lives on, and does the same for each line that it is given.
 fn turned() {
     let rt = threads(2);
@@ -795,6 +869,7 @@ fn main() {
         "remade" => remade(),
         "stuck" => stuck(),
         "turned" => turned(),
+        "awaits" => awaits(),
         "workers" => workers(),
         _ => panic!("no such subtest"),
     }
