@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""The two cases that founded this field, as unmodified Tokio programs: a lock held across a read from a slow disk, and a crowd of connections
+before too few workers."""
+import json
+import os
+import re
+import resource
+import selectors
+import socket
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import harness  # noqa: E402
+from harness import Skip, check, equal  # noqa: E402
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MS = 1_000_000
+
+
+def program(name):
+    return harness.cargo(os.path.join(HERE, "cases"), name)
+
+
+def truth_of(r):
+    lines = r.lines("TRUTH")
+    equal(len(lines), 1, "lines of TRUTH in %s%s" % (r.out, r.err))
+    return {k: int(v) for k, v in lines[0].items()}
+
+
+def json_of(box, *words):
+    return json.loads(box.d9(*words, "--json", box.dir).out)
+
+
+def totals(report):
+    """Polls and tasks of the runtimes, blocking pools apart, and the events that are missing."""
+    tasks = [r for p in report["processes"] for r in p["runtimes"] if r["module"] and r["runtime"] & 0xFFFFFF]
+    return sum(r["polls"] for r in tasks), sum(r["tasks"] for r in tasks), report["losses"]["dropped_events"]
+
+
+def said(findings):
+    return ["%s %s (%s): %s" % (f["severity"], f["id"], f["certainty"], f["title"]) for f in findings]
+
+
+# ---- a lock held across a read ---------------------------------------------------------------------------------
+
+DISK_MS = 60  # more than a look-up of 0.3 ms can wait for two others, even where workers have to share a CPU
+SHORT_NS, LONG_NS = 8 * MS, 32 * MS  # buckets end there: below the one hump, above the other
+
+
+OF_LOCKS = {"lock-holder-io", "lock-contention", "self-deadlock", "deadlock-cycle"}
+
+
+class SlowDisk:
+    """Answers each question 60 ms late, those of a moment side by side: a FIFO is a file whose read blocks, and needs no root."""
+
+    def __init__(self, box):
+        self.ask, self.data = (os.path.join(box.path, name) for name in ("ask", "data"))
+        for path in (self.ask, self.data):
+            if not os.path.exists(path):
+                os.mkfifo(path)
+        self.thread = threading.Thread(target=self.answer, daemon=True)
+        self.thread.start()
+
+    def answer(self):
+        with open(self.ask, "rb", buffering=0) as ask, open(self.data, "wb", buffering=0) as data:
+            late = []
+            while ask.read(1):
+                late.append(threading.Timer(DISK_MS / 1000, data.write, [b"x" * 512]))
+                late[-1].start()
+            for timer in late:
+                timer.join()
+
+
+def waits_by_length(hist):
+    """How many are short, between and long."""
+    found = [0, 0, 0]
+    for b in hist["buckets"]:
+        found[0 if b["hi"] <= SHORT_NS * 1.1 else 2 if b["lo"] >= LONG_NS else 1] += b["count"]
+    return found
+
+
+def run_case(box, how, **options):
+    disk = SlowDisk(box)
+    r = box.run([program("lock_in_read"), how, disk.ask, disk.data], rc=0, **options)
+    disk.thread.join(harness.LIMIT)
+    return truth_of(r)
+
+
+def complete(box, truth):
+    report = json_of(box, "report")
+    equal(totals(report), (truth["polls"], truth["tasks"], 0), "polls, tasks, losses")
+    return report
+
+
+@harness.test
+def a_lock_that_is_held_in_a_read_gives_two_humps(box):
+    alone = run_case(box, "held", shim=False)
+    truth = run_case(box, "held")
+    equal(truth, alone, "what the program did")
+    report = complete(box, truth)
+    reads = [e for e in box.events() if e["event"] == "span" and e["hook"] == "read" and e["result"] == 512]
+    equal(len(reads), truth["reads"], "reads that blocked")
+    short, between, long = waits_by_length(json_of(box, "hist", "futex"))
+    print("# futex waits: %d short, %d between, %d long" % (short, between, long))
+    check(long >= truth["reads"] and short >= truth["reads"], "two humps: %d, %d, %d" % (short, between, long))
+    check(between * 2 < min(short, long), "a valley between them: %d, %d, %d" % (short, between, long))
+    print("# " + "\n# ".join(said(report["findings"])))
+    who_held_it(box, report)
+
+
+def who_held_it(box, report):
+    """parking_lot's threads each wait at a word of their own, so the lock has no one address; but whoever lets it go wakes the next."""
+    waits = holders = in_read = 0
+    for lock in json_of(box, "locks")["locks"]:
+        if lock["kind"] == "futex" and lock["waits"] >= 10:  # not where the program waits for its tasks, or a worker for work
+            waits += lock["total_ns"]
+            holders += len(lock["holders"])
+            in_read += sum(i["total_ns"] for h in lock["holders"] for i in h["inside"] if i["hook"] == "read")
+    check(waits and holders, "nobody is known to have held it")
+    check(in_read * 4 >= waits, "its holders were in the read for %d ns of the %d ns that the others waited" % (in_read, waits))
+    named = [f for f in report["findings"] if f["id"] == "lock-holder-io"]
+    check(not named or "read" in named[0]["title"], "the holder's call: %s" % said(named))
+    worst = [f for f in report["findings"] if f["severity"] == "critical"]
+    check(worst, "nothing of first rank is said")
+
+
+@harness.test
+def read_before_it_is_taken_there_is_one(box):
+    truth = run_case(box, "free")
+    report = complete(box, truth)
+    short, between, long = waits_by_length(json_of(box, "hist", "futex"))
+    print("# futex waits: %d short, %d between, %d long" % (short, between, long))
+    print("# " + "\n# ".join(said(report["findings"])))
+    check(long * 4 <= truth["reads"], "the second hump: %d, %d, %d" % (short, between, long))
+    equal([f for f in report["findings"] if f["id"] in OF_LOCKS], [], "findings that blame a lock")
+
+
+
+# ---- a crowd before two workers ---------------------------------------------------------------------------------
+
+CROWD, WAVES, WORKERS = 2000, 4, 2
+
+
+def room_for_a_crowd():
+    """How many connections the limits let this process and the server have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = CROWD + 200
+    if soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft < 700:
+        raise Skip("%d descriptors are too few for a crowd" % soft)
+    return min(CROWD, soft - 200)
+
+
+def connect(port, seconds=60):
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port), 30)
+        except ConnectionRefusedError:
+            check(time.monotonic() < end, "the server does not listen")
+            time.sleep(0.02)
+
+
+def ask_all(conns, wave):
+    """A line to every connection at once; all answers, by connection."""
+    answers = {s: b"" for s in conns}
+    with selectors.DefaultSelector() as waiting:
+        for s in conns:
+            waiting.register(s, selectors.EVENT_READ)
+        for i, s in enumerate(conns):
+            s.sendall(b"%d of wave %d\n" % (i, wave))
+        while waiting.get_map():
+            ready = waiting.select(60)
+            check(ready, "%d connections get no answer" % len(waiting.get_map()))
+            for key, _ in ready:
+                got = key.fileobj.recv(4096)
+                check(got, "the server closed a connection")
+                answers[key.fileobj] += got
+                if got.endswith(b"\n"):
+                    waiting.unregister(key.fileobj)
+    return [answers[s] for s in conns]
+
+
+def crowd(box, n, **options):
+    """The answers to some waves, what the server counted, and which part of its workers' time they had a CPU."""
+    port = harness.free_port()
+    p = box.start([program("crowd"), port], **options)
+    conns = [connect(port) for _ in range(n)]
+    before, answers = (time.monotonic(), cpu_seconds(p.pid)), []
+    for wave in range(WAVES):
+        answers += ask_all(conns, wave)
+    share = (cpu_seconds(p.pid) - before[1]) / (time.monotonic() - before[0]) / WORKERS
+    conns[0].sendall(b"quit\n")
+    r = box.finish(p)
+    equal(r.rc, 0, "exit code: " + r.err)
+    for s in conns:
+        s.close()
+    return answers, truth_of(r), share
+
+
+def cpu_seconds(pid):
+    with open("/proc/%d/stat" % pid) as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@harness.test
+def a_crowd_of_connections_before_two_workers(box):
+    n = room_for_a_crowd()
+    plain, truth_plain, _ = crowd(box, n, shim=False)
+    answers, truth, share = crowd(box, n)
+    check(answers == plain, "the answers differ")
+    equal((truth["tasks"], truth["answers"]), (n + 1, n * WAVES), "tasks and answers that the server counted")
+    equal(truth_plain["answers"], truth["answers"], "answers without the recorder")
+    report = json_of(box, "report")
+    polls, tasks, lost = totals(report)
+    print("# %d connections, %d polls, %d events lost, %d %% of two CPUs" % (n, polls, lost, 100 * share))
+    print("# " + "\n# ".join(said(report["findings"])))
+    check(polls <= truth["polls"] <= polls + lost and tasks <= truth["tasks"] <= tasks + lost,
+          "%d polls, %d tasks, %d lost: %s" % (polls, tasks, lost, truth))
+    equal(lost, 0, "events lost")
+    of_them = [t for t in json_of(box, "tasks")["tasks"] if t["kind"] == "async"]
+    equal(sum(t["polls"] for t in of_them), truth["polls"], "polls of the tasks")
+    equal(sum(t["outcome"] == "alive" for t in of_them), 0, "tasks that did not end")
+    check(any(re.search(r"\bserve\b|\bcrowd::", t["name"] or "") for t in of_them), "names: %s" % of_them[0])
+    hists = report["hists"]
+    equal_least = lambda got, least, what: check(got >= least, "%s: %s, not %s or more" % (what, got, least))  # noqa: E731
+    equal_least(hists["queue"]["count"], truth["answers"], "delays from wake to poll")
+    equal_least(hists["queue"]["p99_ns"], 10 * hists["poll-span"]["p99_ns"], "the delays, compared with a poll that is part of them")
+    late = [f for f in report["findings"] if f["id"] == "wake-delay"]
+    if share < 0.9:  # others had the CPUs, which is no fault of the service's, and it is not said to be
+        print("# the workers had no CPU of their own: not judged")
+        return
+    check(late, "not told of: %s" % said(report["findings"]))
+    check("of %d workers" % WORKERS in late[0]["title"], "the reason: %s" % late[0]["title"])
+    equal_least(late[0]["measured"]["count"], 1, "delays")
+
+
+harness.main()
