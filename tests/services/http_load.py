@@ -50,9 +50,9 @@ def http(port, requests, connections):
     return b"".join(answers)
 
 
-def lines(port, commands, until):
+def lines(port, commands, until, host="127.0.0.1"):
     """Sends each command, reads until `until(f)` has taken its answer; all answers."""
-    with socket.create_connection(("127.0.0.1", port), 30) as s, s.makefile("rb") as f:
+    with socket.create_connection((host, port), 30) as s, s.makefile("rb") as f:
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         out = []
         for c in commands:
