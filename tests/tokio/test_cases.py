@@ -82,10 +82,30 @@ def waits_by_length(hist):
 
 
 def run_case(box, how, **options):
+    """What the program counted, and how often it was kept from a CPU."""
     disk = SlowDisk(box)
     r = box.run([program("lock_in_read"), how, disk.ask, disk.data], rc=0, **options)
     disk.thread.join(harness.LIMIT)
-    return truth_of(r)
+    return truth_of(r), int(r.lines("KEPT")[0]["times"])
+
+
+TRIES, KEPT_MOST = 5, 25  # of 2400 times that it computes
+
+
+def recorded_case(box, how):
+    """Its recording and report; of a run in which the lock was held for no other reason than the program's own."""
+    alone, _ = run_case(box, how, shim=False)
+    kept = []
+    for n in range(TRIES):
+        box.dir = os.path.join(box.path, "traces-%d" % n)
+        truth, times = run_case(box, how)
+        equal(truth, alone, "what the program did")
+        report = complete(box, truth)
+        kept.append(times)
+        if times <= KEPT_MOST:
+            print("# kept from a CPU: %s times" % kept)
+            return truth, report
+    raise Skip("others have the CPUs: the program was kept from one %s times" % kept)
 
 
 def complete(box, truth):
@@ -96,10 +116,7 @@ def complete(box, truth):
 
 @harness.test
 def a_lock_that_is_held_in_a_read_gives_two_humps(box):
-    alone = run_case(box, "held", shim=False)
-    truth = run_case(box, "held")
-    equal(truth, alone, "what the program did")
-    report = complete(box, truth)
+    truth, report = recorded_case(box, "held")
     reads = [e for e in box.events() if e["event"] == "span" and e["hook"] == "read" and e["result"] == 512]
     equal(len(reads), truth["reads"], "reads that blocked")
     short, between, long = waits_by_length(json_of(box, "hist", "futex"))
@@ -128,8 +145,7 @@ def who_held_it(box, report):
 
 @harness.test
 def read_before_it_is_taken_there_is_one(box):
-    truth = run_case(box, "free")
-    report = complete(box, truth)
+    truth, report = recorded_case(box, "free")
     short, between, long = waits_by_length(json_of(box, "hist", "futex"))
     print("# futex waits: %d short, %d between, %d long" % (short, between, long))
     print("# " + "\n# ".join(said(report["findings"])))
