@@ -7,8 +7,10 @@
 #include "findings.h"
 
 struct incident {
-	d9_u32 thread, span, poll; /* of the worst; poll: index */
-	d9_u64 blocked, poll_ns;   /* of the worst */
+	d9_u32 thread, poll; /* of the worst; poll: index */
+	struct d9_ref ref;   /* the call: a span, or a pending one */
+	struct d9_span call;
+	d9_u64 blocked, poll_ns; /* of the worst */
 	d9_u64 count, total;
 	d9_u64 late; /* driver-starved: nobody polled for so long */
 	d9_u32 idle;
@@ -70,6 +72,50 @@ static d9_u32 main_call(const struct d9_model *m, d9_u32 thread, const struct d9
 	return longest;
 }
 
+/* The call that a task's poll, which has not ended, sits in.  Not one at home: what is polled there may run a runtime in turn. */
+static bool sits_in_call(const struct d9_model *m, d9_u32 thread, const struct d9_poll *p)
+{
+	const struct d9_pending *c = &m->t->threads.v[thread].pending;
+	return p->rt && !p->ended && c->unfinished && !c->claimed && c->since >= p->t0 &&
+	       !d9_model_pending_parks(m, thread);
+}
+
+/*
+ * In tokio::task::block_in_place another thread has the worker's place until the call is over; its name among the callers tells.
+ * known: by stack.
+ */
+static bool is_relieved(const struct d9_model *m, struct d9_map *known, d9_u32 thread, const struct d9_span *call)
+{
+	d9_u64 key = call->stack ? 1ull << 32 | call->stack : call->site;
+	d9_u32 was = d9_map_get(known, key);
+	if (was != D9_MAP_EMPTY)
+		return was;
+	struct d9_stack *s = d9_must_alloc(1, sizeof(*s));
+	bool relieved = false;
+	d9_show_resolve(m->t, m->t->threads.v[thread].proc, d9_show_span_stack(m->t, call), 0, s);
+	for (d9_u32 i = 0; i < s->n; i++)
+		relieved |= s->frames[i].symbol && strstr(s->frames[i].symbol, "block_in_place");
+	d9_map_put(known, key, relieved);
+	free(s);
+	return relieved;
+}
+
+/* What held the poll up most, and for how long.  False: no call. */
+static bool find_call(const struct d9_model *m, d9_u32 thread, const struct d9_poll *p, struct incident *in)
+{
+	d9_u32 call = main_call(m, thread, p, &in->blocked);
+	in->ref = (struct d9_ref){thread, D9_REF_SPAN, call};
+	if (call != D9_NO_INDEX)
+		in->call = *d9_model_span(m, thread, call);
+	struct d9_span now = sits_in_call(m, thread, p) ? d9_model_pending(m, thread) : (struct d9_span){0};
+	if (d9_span_dur(&now) > in->blocked) {
+		in->ref = (struct d9_ref){thread, D9_REF_PENDING, 0};
+		in->call = now;
+		in->blocked = d9_span_dur(&now);
+	}
+	return in->blocked > 0;
+}
+
 /* ---- driver-starved ---------------------------------------------------------------------------- */
 
 /* The park of the thread that covers the moment, or NULL. */
@@ -92,6 +138,10 @@ static d9_u64 next_poller(const struct d9_model *m, d9_u32 proc, d9_i32 fd, d9_u
 		const struct d9_trace_thread *th = &m->t->threads.v[i];
 		if (th->proc != proc)
 			continue;
+		const struct d9_pending *c = &th->pending;
+		if (c->unfinished && c->fd == fd && c->since < next && d9_model_pending_parks(m, i) &&
+		    d9_kind_class(m->t->sites.v[c->site].kind) == D9_CLASS_EVENT)
+			next = c->since > t0 ? c->since : t0;
 		for (d9_u32 k = d9_model_first_span(m, i, t0); k < th->spans.n && th->spans.v[k].t0 < next; k++) {
 			const struct d9_span *s = &th->spans.v[k];
 			if (s->flags & D9_SPAN_PARK && s->fd == fd && d9_kind_class(s->kind) == D9_CLASS_EVENT) {
@@ -141,8 +191,9 @@ static void judge_driver(struct d9_model *m, d9_u32 thread, const struct d9_poll
 	const struct d9_park *before = &mt->parks.v[park];
 	if (!is_event_park(m, before) || before->span >= th->spans.n)
 		return;
-	const struct d9_span *s = &th->spans.v[in->span];
-	d9_u64 until = next_poller(m, th->proc, th->spans.v[before->span].fd, before->t1, p->t1),
+	const struct d9_span *s = &in->call;
+	d9_u64 until = next_poller(m, th->proc, th->spans.v[before->span].fd, before->t1,
+				   p->t1 > s->t1 ? p->t1 : s->t1),
 	       middle = s->t0 + d9_span_dur(s) / 2;
 	if (until < s->t1 || d9_model_has_hole(m, th->proc, before->t1, until))
 		return; /* somebody polled, or may have */
@@ -166,9 +217,8 @@ static void judge_driver(struct d9_model *m, d9_u32 thread, const struct d9_poll
 
 static bool same_cause(const struct d9_model *m, const struct incident *a, const struct incident *b)
 {
-	const struct d9_span *x = d9_model_span(m, a->thread, a->span), *y = d9_model_span(m, b->thread, b->span);
 	return a->starved == b->starved && m->t->threads.v[a->thread].proc == m->t->threads.v[b->thread].proc &&
-	       x->site == y->site;
+	       a->call.site == b->call.site;
 }
 
 static void merge(const struct d9_model *m, incidents *all, const struct incident *in)
@@ -187,28 +237,21 @@ static void merge(const struct d9_model *m, incidents *all, const struct inciden
 	d9_vec_push(all, *in);
 }
 
-static void look(struct d9_model *m, d9_u32 thread, incidents *all)
+static void look(struct d9_model *m, d9_u32 thread, incidents *all, struct d9_map *relieved)
 {
 	const struct d9_model_thread *mt = &m->threads[thread];
 	size_t park = 0;
 	for (d9_u32 i = 0; i < mt->polls.n; i++) {
 		const struct d9_poll *p = &mt->polls.v[i];
-		if (p->t1 - p->t0 < D9_WARN_NS || !p->n)
+		struct incident in = {.thread = thread, .poll = i, .poll_ns = p->t1 - p->t0, .count = 1};
+		if (in.poll_ns < D9_WARN_NS || d9_poll_is_job(m, thread, p) || !find_call(m, thread, p, &in) ||
+		    in.blocked < D9_WARN_NS || d9_only_starved_of_cpu(m, thread, &in.call))
 			continue;
-		d9_u64 sum;
-		d9_u32 call = main_call(m, thread, p, &sum);
-		if (call == D9_NO_INDEX || sum < D9_WARN_NS ||
-		    d9_only_starved_of_cpu(m, thread, d9_model_span(m, thread, call)))
+		if (is_relieved(m, relieved, thread, &in.call))
 			continue;
-		struct incident in = {.thread = thread,
-				      .span = call,
-				      .poll = i,
-				      .blocked = sum,
-				      .poll_ns = p->t1 - p->t0,
-				      .count = 1,
-				      .total = sum};
+		in.total = in.blocked;
 		struct d9_split s = d9_model_split(m, thread, p);
-		if (s.on_cpu != D9_NOT_KNOWN && s.on_cpu > sum)
+		if (s.on_cpu != D9_NOT_KNOWN && s.on_cpu > in.blocked)
 			continue; /* it computed for longer: long-poll */
 		while (park + 1 < mt->parks.n && mt->parks.v[park + 1].t1 <= p->t0)
 			park++;
@@ -233,8 +276,9 @@ static const char *advice(d9_u32 kind)
 
 static void report(struct d9_model *m, struct d9_findings *out, const struct incident *in)
 {
-	const struct d9_span *s = d9_model_span(m, in->thread, in->span);
-	const char *hook = m->t->hooks.v[s->hook].name;
+	const char *hook = m->t->hooks.v[in->call.hook].name;
+	const char *sat = in->ref.what == D9_REF_PENDING ? "has sat" : "sat",
+		   *so_far = in->ref.what == D9_REF_PENDING ? " so far" : "";
 	const struct d9_poll *p = &m->threads[in->thread].polls.v[in->poll];
 	struct d9_finding *f = d9_finding_add(out, in->starved ? "driver-starved" : "blocking-call", in->thread);
 	char who[96], dur[32];
@@ -247,19 +291,20 @@ static void report(struct d9_model *m, struct d9_findings *out, const struct inc
 	f->harm = in->total * (1 + in->idle);
 	d9_finding_n(f, "blocked_ns", in->blocked);
 	if (in->starved) {
-		d9_finding_title(f, "%s sat in %s for %s and nobody else polled for events; %u workers were idle", who,
-				 hook, dur, in->idle);
+		d9_finding_title(f, "%s %s in %s for %s%s and nobody else polled for events; %u workers were idle", who,
+				 sat, hook, dur, so_far, in->idle);
 		d9_finding_n(f, "late_ns", in->late);
 		d9_finding_n(f, "idle_workers", in->idle);
 	} else {
-		d9_finding_title(f, "%s sat in %s for %s", who, hook, dur);
+		d9_finding_title(f, "%s %s in %s for %s%s", who, sat, hook, dur, so_far);
 		d9_finding_n(f, "poll_ns", in->poll_ns);
 	}
 	d9_finding_n(f, "total_ns", in->total);
-	d9_finding_cause(f, m, (struct d9_ref){in->thread, D9_REF_SPAN, in->span});
+	d9_finding_task(f, m, in->thread, d9_poll_told(m, in->thread, p));
+	d9_finding_cause(f, m, in->ref);
 	d9_finding_span(f, (struct d9_ref){in->thread, D9_REF_POLL, in->poll});
-	d9_finding_span(f, (struct d9_ref){in->thread, D9_REF_SPAN, in->span});
-	f->try[0] = advice(s->kind);
+	d9_finding_span(f, in->ref);
+	f->try[0] = advice(in->call.kind);
 	if (in->starved)
 		f->try[1] = "A runtime that hands its I/O driver over before a poll would keep timers and sockets "
 			    "alive meanwhile.";
@@ -268,10 +313,12 @@ static void report(struct d9_model *m, struct d9_findings *out, const struct inc
 void d9_find_blocking_call(struct d9_model *m, struct d9_findings *out)
 {
 	incidents all = {0};
+	struct d9_map relieved = {0};
 	for (d9_u32 i = 0; i < m->t->threads.n; i++)
 		if (m->threads[i].role == D9_ROLE_WORKER)
-			look(m, i, &all);
+			look(m, i, &all, &relieved);
 	for (size_t i = 0; i < all.n; i++)
 		report(m, out, &all.v[i]);
 	d9_vec_free(&all);
+	d9_map_free(&relieved);
 }

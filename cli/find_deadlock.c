@@ -107,8 +107,9 @@ static bool leads_to(const struct edge *edges, d9_u32 from, d9_u32 to, size_t n)
 	return false;
 }
 
-static void add_stuck(struct d9_finding *f, const struct d9_model *m, d9_u32 i)
+static void add_stuck(struct d9_finding *f, struct d9_model *m, d9_u32 i)
 {
+	m->t->threads.v[i].pending.claimed = true;
 	d9_finding_victim(f, i, pending_ns(m, i));
 	d9_finding_span(f, (struct d9_ref){i, D9_REF_PENDING, 0});
 	f->harm += pending_ns(m, i);

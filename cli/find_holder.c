@@ -193,6 +193,7 @@ static void report(struct d9_model *m, struct d9_findings *out, const struct roo
 		f->try[0] = "Do the call before taking the lock or after leaving it.";
 	}
 	d9_finding_n(f, "waiters", f->victims.n);
+	d9_finding_task(f, m, r->thread, d9_model_task_poll(m, r->thread, s->t0, s->t1));
 }
 
 void d9_find_holder(struct d9_model *m, struct d9_findings *out)

@@ -15,7 +15,8 @@ static struct worst look(const struct d9_model *m, d9_u32 thread)
 	struct worst w = {0};
 	for (d9_u32 i = 0; i < mt->polls.n; i++) {
 		const struct d9_poll *p = &mt->polls.v[i];
-		if (p->t1 - p->t0 < D9_WARN_NS || !p->ended)
+		/* What a thread did after its last park may be the program's end; of a task's poll it is known that it is one. */
+		if (p->t1 - p->t0 < D9_WARN_NS || (!p->ended && !p->rt) || d9_poll_is_job(m, thread, p))
 			continue;
 		struct d9_split s = d9_model_split(m, thread, p);
 		d9_u64 on_cpu = s.on_cpu == D9_NOT_KNOWN ? s.on_cpu_least : s.on_cpu;
@@ -42,8 +43,10 @@ static void report(struct d9_model *m, struct d9_findings *out, d9_u32 thread, c
 	f->to = p->t1;
 	f->count = w->count;
 	f->harm = w->total;
-	d9_finding_title(f, "%s computed for %s without coming back to its event wait",
-			 d9_show_thread(m, thread, who, sizeof(who)), d9_format_duration(w->on_cpu, dur));
+	d9_finding_title(f, "%s %s for %s%s without coming back to its event wait",
+			 d9_show_thread(m, thread, who, sizeof(who)), p->ended ? "computed" : "has computed",
+			 d9_format_duration(w->on_cpu, dur), p->ended ? "" : " so far");
+	d9_finding_task(f, m, thread, d9_poll_told(m, thread, p));
 	d9_finding_n(f, "poll_ns", w->poll);
 	d9_finding_n(f, "on_cpu_ns", w->on_cpu);
 	d9_finding_n(f, "total_ns", w->total);

@@ -4,7 +4,7 @@
  *
  * A pool here is threads that made the same call and that wait for work at one place (a condition, a semaphore, a
  * futex that is no lock); one of them that waits there meanwhile proves that there was room.  What was queued is recorded of
- * Tokio's jobs alone; of other pools the finding is inferred and the queue's delay is not known.
+ * Tokio's jobs alone, and proves that there was none; of other pools the finding is inferred and the queue's delay is not known.
  */
 #include "findings.h"
 
@@ -150,6 +150,43 @@ static d9_u64 queue_wait(const struct d9_model *m, const struct stretch *const *
 	return longest;
 }
 
+static bool is_one_of(const struct stretch *const *of, size_t n, d9_u32 thread)
+{
+	for (size_t i = 0; i < n; i++)
+		if (of[i]->thread == thread)
+			return true;
+	return false;
+}
+
+/* A job waited for one of these threads while they, and no others, ran jobs: then they are the pool, and it had no room. */
+static bool is_seen_full(const struct d9_model *m, const struct stretch *const *of, size_t n, d9_u64 t0, d9_u64 t1)
+{
+	if (queue_wait(m, of, n, t0, t1) == D9_NOT_KNOWN)
+		return false;
+	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
+		const struct d9_trace_thread *th = &m->t->threads.v[i];
+		if (th->proc != m->t->threads.v[of[0]->thread].proc || is_one_of(of, n, i))
+			continue;
+		for (size_t k = D9_FIRST_AFTER(th->rt.v, th->rt.n, t1, t0); k < th->rt.n && th->rt.v[k].t0 < t1; k++)
+			if (!th->rt.v[k].park && d9_is_pool(&th->rt.v[k]))
+				return false;
+	}
+	return true;
+}
+
+/* A pool by what its threads do, of which none waits for work meanwhile though the event loop is idle. */
+static bool looks_full(struct d9_model *m, const struct stretch *const *of, size_t n, d9_u64 t0, d9_u64 t1)
+{
+	d9_u32 proc = m->t->threads.v[of[0]->thread].proc, wait = common_wait(m, of, n);
+	if (wait == D9_NO_INDEX || !loop_was_idle(m, proc, t0, t1))
+		return false;
+	for (d9_u32 i = 0; i < m->t->threads.n; i++)
+		if (m->t->threads.v[i].proc == proc && may_be_pool_thread(m, i) &&
+		    sits_at(m, i, wait, t0 + (t1 - t0) / 2))
+			return false;
+	return true;
+}
+
 /* ---- report ---------------------------------------------------------------------------------------- */
 
 static void report(struct d9_model *m, struct d9_findings *out, const struct stretch *const *of, size_t n, d9_u64 t0,
@@ -197,15 +234,9 @@ static bool judge(struct d9_model *m, struct d9_findings *out, const stretches *
 		t1 = b->t1 < t1 ? b->t1 : t1;
 		of[n++] = b;
 	}
-	if (n < 2 || t1 - t0 < STALL_MIN_NS || !loop_was_idle(m, proc, t0, t1) || d9_model_has_hole(m, proc, t0, t1))
+	if (n < 2 || t1 - t0 < STALL_MIN_NS || d9_model_has_hole(m, proc, t0, t1) ||
+	    (!is_seen_full(m, of, n, t0, t1) && !looks_full(m, of, n, t0, t1)))
 		return false;
-	d9_u32 wait = common_wait(m, of, n);
-	if (wait == D9_NO_INDEX)
-		return false;
-	for (d9_u32 i = 0; i < m->t->threads.n; i++)
-		if (m->t->threads.v[i].proc == proc && may_be_pool_thread(m, i) &&
-		    sits_at(m, i, wait, t0 + (t1 - t0) / 2))
-			return false;
 	report(m, out, of, n, t0, t1);
 	return true;
 }

@@ -1,5 +1,6 @@
 #include "findings.h"
 #include "clean.h"
+#include "tasks.h"
 
 #include <stdarg.h>
 
@@ -121,6 +122,24 @@ void d9_finding_title(struct d9_finding *f, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(f->title, sizeof(f->title), fmt, ap);
 	va_end(ap);
+	d9_clean(f->title, strlen(f->title)); /* names are the program's */
+}
+
+#define NAME_BYTES 48 /* of a task in a title */
+
+void d9_finding_task(struct d9_finding *f, struct d9_model *m, d9_u32 thread, const struct d9_rt_span *poll)
+{
+	if (!poll || !poll->task)
+		return;
+	char key[D9_TASK_KEY_BYTES];
+	d9_u32 proc = m->t->threads.v[thread].proc;
+	struct d9_bytes name = d9_model_task_name(m, proc, poll->module, poll->task);
+	size_t n = strlen(f->title);
+	n += (size_t)snprintf(f->title + n, sizeof(f->title) - n, "; polled task %s",
+			      d9_task_key(m, proc, poll->module, poll->task, key));
+	if (name.n && n < sizeof(f->title))
+		snprintf(f->title + n, sizeof(f->title) - n, " `%.*s`",
+			 (int)(name.n < NAME_BYTES ? name.n : NAME_BYTES), (const char *)name.p);
 	d9_clean(f->title, strlen(f->title)); /* names are the program's */
 }
 

@@ -70,6 +70,21 @@ static void sum_thread(struct d9_model *m, d9_u32 i)
 	mt->unexplained = rest;
 }
 
+struct d9_span d9_model_pending(const struct d9_model *m, d9_u32 thread)
+{
+	const struct d9_pending *p = &m->t->threads.v[thread].pending;
+	const struct d9_trace_site *site = &m->t->sites.v[p->site];
+	return (struct d9_span){.t0 = p->since,
+				.t1 = p->t,
+				.object = p->object,
+				.fd = p->fd,
+				.site = p->site,
+				.waker = D9_NO_INDEX,
+				.owner = p->owner,
+				.hook = (d9_u16)site->hook,
+				.kind = (d9_u8)site->kind};
+}
+
 struct d9_model *d9_model_new(struct d9_trace *t)
 {
 	struct d9_model *m = d9_must_alloc(1, sizeof(*m));

@@ -167,6 +167,8 @@ static inline const struct d9_span *d9_model_span(const struct d9_model *m, d9_u
 {
 	return &m->t->threads.v[thread].spans.v[span];
 }
+/* The call that the thread was in when somebody looked last, as a span of the time until then. */
+struct d9_span d9_model_pending(const struct d9_model *m, d9_u32 thread);
 static inline d9_u64 d9_span_dur(const struct d9_span *s) { return s->t1 - s->t0; }
 static inline bool d9_span_has_wake(const struct d9_span *s) { return s->waker_t && s->waker_t <= s->t1; }
 static inline d9_u64 d9_overlap(d9_u64 a0, d9_u64 a1, d9_u64 b0, d9_u64 b1)
@@ -213,6 +215,16 @@ d9_u32 d9_model_holder_of(const struct d9_model *m, d9_u32 thread, const struct 
 d9_u32 d9_model_thread_of_tid(const struct d9_model *m, d9_u32 proc, d9_u32 tid, d9_u64 t_ns);
 /* Index of a runtime, D9_NO_INDEX = there is none. */
 d9_u32 d9_model_runtime(const struct d9_model *m, d9_u32 proc, d9_u32 module, d9_u32 id);
+/* What the runtime told, or was seen to do, of a poll; NULL = nothing. */
+static inline const struct d9_rt_span *d9_poll_told(const struct d9_model *m, d9_u32 thread, const struct d9_poll *p)
+{
+	return p->rt ? &m->t->threads.v[thread].rt.v[p->rt - 1] : NULL;
+}
+/* It may take as long as it likes: a worker's thread was its pool's before, or is after. */
+static inline bool d9_poll_is_job(const struct d9_model *m, d9_u32 thread, const struct d9_poll *p)
+{
+	return p->rt && d9_is_pool(d9_poll_told(m, thread, p));
+}
 /* The task's poll, told or seen, that holds all of t0..t1, or NULL; the task, 0 = none. */
 const struct d9_rt_span *d9_model_task_poll(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1);
 d9_u64 d9_model_task(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1);

@@ -8,6 +8,9 @@
 #define D9_NULL_POLL_NS 2000    /* R6 */
 #define D9_SAME_DEPTH_BYTES 256 /* R3: one place in code that is interpreted, then compiled */
 
+/* A runtime polls tasks on it as one of its workers: then it is one, however seldom it parks. */
+bool d9_polls_as_worker(const struct d9_trace_thread *th);
+
 struct d9_chain {
 	d9_u64 *frames;
 	d9_u32 n;

@@ -12,6 +12,7 @@
 struct site_use {
 	d9_u64 count, total, longest;
 	bool home;
+	bool between; /* a wait there was between polls of tasks, by a worker of their runtime */
 };
 struct saved_use {
 	d9_u32 site;
@@ -102,6 +103,25 @@ static bool is_near(struct d9_model *m, d9_u32 home, d9_u32 site)
 	       d9_kind_class(s->kind) == d9_kind_class(h->kind);
 }
 
+/* ---- workers that are known by their polls -------------------------------------------------------- */
+
+bool d9_polls_as_worker(const struct d9_trace_thread *th)
+{
+	for (size_t i = 0; i < th->rt.n; i++)
+		if (!th->rt.v[i].park && th->rt.v[i].worker != D9_NO_INDEX)
+			return true;
+	return false;
+}
+
+/* Such a worker does nothing but park between its tasks' polls, and wait for the runtime's own locks. */
+static void mark_between(const struct d9_model *m, d9_u32 thread, struct site_use *use, d9_u32 site, d9_u64 t0,
+			 d9_u64 t1)
+{
+	enum d9_class c = d9_kind_class(m->t->sites.v[site].kind);
+	if (!use->between && (c == D9_CLASS_SIGNAL || c == D9_CLASS_EVENT))
+		use->between = !d9_model_task_poll(m, thread, t0, t1);
+}
+
 /* ---- R1: home ---------------------------------------------------------------------------------- */
 
 static bool waits_for_lock(const struct d9_model *m, d9_u32 thread, const struct d9_span *s)
@@ -128,6 +148,7 @@ static void mark_nested(struct d9_trace_thread *th)
 static void count_sites(struct d9_model *m, d9_u32 thread, struct scratch *sc)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	bool worker = d9_polls_as_worker(th);
 	sc->touched.n = 0;
 	for (size_t i = 0; i < th->spans.n; i++) {
 		const struct d9_span *s = &th->spans.v[i];
@@ -139,12 +160,16 @@ static void count_sites(struct d9_model *m, d9_u32 thread, struct scratch *sc)
 		d9_u64 dur = d9_span_dur(s);
 		u->total += dur;
 		u->longest = dur > u->longest ? dur : u->longest;
+		if (worker)
+			mark_between(m, thread, u, s->site, s->t0, s->t1);
 	}
 	if (th->pending.unfinished) {
 		struct site_use *u = &sc->use[th->pending.site];
 		if (!u->count++)
 			d9_vec_push(&sc->touched, th->pending.site);
 		u->total += th->pending.t - th->pending.since;
+		if (worker)
+			mark_between(m, thread, u, th->pending.site, th->pending.since, th->pending.t);
 	}
 }
 
@@ -186,7 +211,7 @@ static d9_u32 best_site(const struct d9_model *m, d9_u32 thread, const struct sc
 		const struct d9_span *s = class == D9_CLASS_SIGNAL ? last_at(th, site) : NULL;
 		if (s && waits_for_lock(m, thread, s))
 			continue;
-		if (class == D9_CLASS_SIGNAL &&
+		if (class == D9_CLASS_SIGNAL && !sc->use[site].between &&
 		    is_seldom(m, thread, site, &sc->use[site], s ? s->object : th->pending.object))
 			continue;
 		const struct site_use *u = &sc->use[site], *b = best == D9_NO_INDEX ? NULL : &sc->use[best];
@@ -208,7 +233,7 @@ static void find_homes(struct d9_model *m, d9_u32 thread, struct scratch *sc)
 		if (s && waits_for_lock(m, thread, s))
 			continue;
 		bool same = same_place(&m->t->sites.v[mt->home], &m->t->sites.v[site]);
-		if (same || (sc->use[site].count >= 3 && is_near(m, mt->home, site)))
+		if (same || sc->use[site].between || (sc->use[site].count >= 3 && is_near(m, mt->home, site)))
 			d9_vec_push(&mt->homes, site);
 	}
 	for (size_t i = 0; i < mt->homes.n; i++)

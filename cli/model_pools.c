@@ -1,6 +1,6 @@
 /*
  * Roles.  A worker is a thread that keeps coming back to an event wait (or to a place where other workers
- * of its process park); a pool is threads that wait for the same object at the same place (R7), or at
+ * of its process park), or that a runtime polls tasks on as one of its workers; a pool is threads that wait for the same object at the same place (R7), or at
  * least at the same place.
  */
 #include "model_internal.h"
@@ -32,6 +32,15 @@ static bool is_event_home(const struct d9_model *m, d9_u32 thread)
 	return home != D9_NO_INDEX && d9_kind_class(m->t->sites.v[home].kind) == D9_CLASS_EVENT;
 }
 
+/* A worker's thread that runs jobs too was its pool's before or after, and waits for them where the pool does. */
+static bool runs_jobs(const struct d9_trace_thread *th)
+{
+	for (size_t i = 0; i < th->rt.n; i++)
+		if (!th->rt.v[i].park && d9_is_pool(&th->rt.v[i]))
+			return true;
+	return false;
+}
+
 static void first_roles(struct d9_model *m)
 {
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
@@ -41,7 +50,7 @@ static void first_roles(struct d9_model *m)
 		bool reported = mt->parks.n && mt->parks.v[0].site == D9_NO_INDEX;
 		if (th->role == 2)
 			mt->role = D9_ROLE_RECORDER;
-		else if (reported || (is_event_home(m, i) && keeps_coming_back(m, i)))
+		else if (reported || d9_polls_as_worker(th) || (is_event_home(m, i) && keeps_coming_back(m, i)))
 			mt->role = D9_ROLE_WORKER;
 		else
 			mt->role = th->role == 1 ? D9_ROLE_MAIN : D9_ROLE_OTHER;
@@ -55,9 +64,12 @@ static void first_roles(struct d9_model *m)
 static void spread_workers(struct d9_model *m)
 {
 	struct d9_map sites = {0}; /* proc and site -> a worker that parks there */
-	for (d9_u32 i = 0; i < m->t->threads.n; i++)
-		for (size_t k = 0; m->threads[i].role == D9_ROLE_WORKER && k < m->threads[i].homes.n; k++)
+	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
+		if (m->threads[i].role != D9_ROLE_WORKER || runs_jobs(&m->t->threads.v[i]))
+			continue;
+		for (size_t k = 0; k < m->threads[i].homes.n; k++)
 			d9_map_put(&sites, (d9_u64)m->t->threads.v[i].proc << 32 | m->threads[i].homes.v[k], i);
+	}
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
 		struct d9_model_thread *mt = &m->threads[i];
 		if (mt->home == D9_NO_INDEX || mt->role == D9_ROLE_RECORDER)

@@ -200,6 +200,12 @@ struct d9_tasks *d9_model_tasks(struct d9_model *m)
 	return m->tasks;
 }
 
+struct d9_bytes d9_model_task_name(struct d9_model *m, d9_u32 proc, d9_u32 module, d9_u64 task)
+{
+	(void)d9_model_tasks(m);
+	return d9_task_called(m, &m->tasks->names, proc, module, task);
+}
+
 const char *d9_task_key(const struct d9_model *m, d9_u32 proc, d9_u32 module, d9_u64 id, char buf[D9_TASK_KEY_BYTES])
 {
 	snprintf(buf, D9_TASK_KEY_BYTES, "%d:%u:%llu", proc == D9_NO_INDEX ? 0 : m->t->procs.v[proc].pid, module,

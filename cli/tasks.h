@@ -52,5 +52,7 @@ const char *d9_task_key(const struct d9_model *m, d9_u32 proc, d9_u32 module, d9
 /* What one task is called, without making all of them; n 0 = it has no name. */
 struct d9_bytes d9_task_called(const struct d9_model *m, struct d9_task_names *names, d9_u32 proc, d9_u32 module,
 			       d9_u64 task);
+/* ... kept with the model's tasks. */
+struct d9_bytes d9_model_task_name(struct d9_model *m, d9_u32 proc, d9_u32 module, d9_u64 task);
 
 #endif

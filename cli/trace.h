@@ -54,6 +54,7 @@ struct d9_pending {
 	d9_i32 fd;
 	d9_u32 site, owner;
 	bool unfinished; /* nothing came after it */
+	bool claimed;    /* a finding explains it */
 };
 struct d9_cpu {
 	d9_u64 t, run, delay; /* delay: D9_NOT_KNOWN = not measured */

@@ -1745,6 +1745,104 @@ START_TEST(no_task_is_idle_across_a_hole)
 }
 END_TEST
 
+/* ---- what tasks' polls say of a thread ------------------------------------------------------------ */
+
+static bool says(const struct d9_finding *f, const char *text) { return strstr(f->title, text) != NULL; }
+
+/* Too seldom home to be taken for a worker but for the number that its polls have: worker 3 of a runtime that was seen. */
+static void seldom_home(d9_u32 worker)
+{
+	const d9_u32 rt = 1u << 24 | 2;
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), nap = tb_site(&B, "nanosleep", 0x5000, 900, NULL);
+	tb_thread(&B, 2, 0, 101, "tokio-rt-worker");
+	B.runtime_module = 1;
+	(void)loop(2, home, 0, 2, 5);
+	tb_span(&B, 2, nap, (struct tb_span){.t0 = MS(30), .t1 = MS(330)});
+	tb_poll(&B, 2, 7, rt, worker, MS(29), MS(331));
+	analyse();
+}
+
+START_TEST(a_worker_by_its_polls)
+{
+	seldom_home(3);
+	ck_assert_int_eq(M->threads[thread(101)].role, D9_ROLE_WORKER);
+	ck_assert_uint_eq(M->threads[thread(101)].worker, 3);
+	only("blocking-call");
+	ck_assert_uint_eq(measured(need("blocking-call"), "poll_ns"), MS(302));
+	ck_assert(says(need("blocking-call"), "; polled task 100:1:7"));
+}
+END_TEST
+
+START_TEST(no_worker_without_a_number)
+{
+	seldom_home(D9_NO_INDEX);
+	ck_assert_int_eq(M->threads[thread(101)].role, D9_ROLE_OTHER);
+	nothing();
+}
+END_TEST
+
+/* A thread that was a worker while another's call blocked, and is its pool's again: a job may take as long as it likes. */
+START_TEST(jobs_of_a_former_worker)
+{
+	d9_u32 nap = tb_site(&B, "nanosleep", 0x5000, 900, NULL);
+	tb_thread(&B, 2, 0, 101, "tokio-rt-worker");
+	B.runtime_module = 1;
+	tb_poll(&B, 2, 7, 1u << 24 | 2, 0, MS(1), MS(2));
+	tb_span(&B, 2, nap, (struct tb_span){.t0 = MS(30), .t1 = MS(330)});
+	tb_poll(&B, 2, 8, 1u << 24, D9_NO_INDEX, MS(29), MS(331));
+	tb_in_poll(&B, 2, 9, 1u << 24, MS(340), MS(900));
+	tb_pending(&B, 2, nap, MS(350), MS(900), 0, 0);
+	analyse();
+	ck_assert_int_eq(M->threads[thread(101)].role, D9_ROLE_WORKER);
+	nothing();
+}
+END_TEST
+
+/* A task's poll that was going on when somebody looked last; on_cpu: of its 400 ms; else it sits in a call. */
+static void still_polled(d9_u64 on_cpu, bool at_home)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), nap = tb_site(&B, "nanosleep", 0x5000, 900, NULL);
+	B.runtime_module = 1;
+	d9_u64 t = loop(1, home, 0, 20, 5);
+	tb_cpu(&B, 1, t, MS(20), 0);
+	tb_cpu(&B, 1, t + MS(401), MS(20) + on_cpu, 0);
+	tb_in_poll(&B, 1, 7, 1u << 24 | 2, t, t + MS(200)); /* at the roll of a segment */
+	tb_in_poll(&B, 1, 7, 1u << 24 | 2, t, t + MS(400));
+	if (at_home || !on_cpu)
+		tb_pending(&B, 1, at_home ? home : nap, t + MS(1), t + MS(400), 0, 0);
+	analyse();
+}
+
+START_TEST(a_call_that_a_poll_sits_in)
+{
+	still_polled(0, false);
+	only("blocking-call");
+	const struct d9_finding *f = need("blocking-call");
+	ck_assert_uint_eq(F.of.n, 1);
+	ck_assert_uint_eq(measured(f, "blocked_ns"), MS(399));
+	ck_assert_uint_eq(measured(f, "poll_ns"), MS(400));
+	ck_assert_str_eq(f->title,
+			 "event loop of svc (100) has sat in nanosleep for 399 ms so far; polled task 100:1:7");
+}
+END_TEST
+
+START_TEST(a_poll_that_computes_still)
+{
+	still_polled(MS(395), false);
+	only("long-poll");
+	ck_assert_uint_eq(F.of.n, 1);
+	ck_assert(says(need("long-poll"), "has computed for") && says(need("long-poll"), "so far"));
+	ck_assert_uint_ge(measured(need("long-poll"), "on_cpu_ns"), MS(380));
+}
+END_TEST
+
+START_TEST(a_poll_that_runs_the_loop_is_no_call)
+{
+	still_polled(0, true);
+	nothing();
+}
+END_TEST
+
 START_TEST(a_call_before_the_end_is_a_blocking_call)
 {
 	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), sleep = tb_site(&B, "nanosleep", 0x4000, 300, NULL);
@@ -2116,6 +2214,12 @@ int main(void)
 					   sleeping_main_is_no_worker,
 					   driver_starved,
 					   driver_not_starved_if_a_sibling_polls,
+					   a_worker_by_its_polls,
+					   no_worker_without_a_number,
+					   jobs_of_a_former_worker,
+					   a_call_that_a_poll_sits_in,
+					   a_poll_that_computes_still,
+					   a_poll_that_runs_the_loop_is_no_call,
 					   lock_contention,
 					   a_little_contention_is_fine,
 					   lock_holder_io,
