@@ -188,16 +188,66 @@ static bool nobody_else_touched(const struct d9_model *m, d9_u32 i)
 	return true;
 }
 
+/* The task's poll that the thread is stuck in, or NULL. */
+static const struct d9_rt_span *stuck_in(const struct d9_model *m, d9_u32 i)
+{
+	const struct d9_pending *p = &m->t->threads.v[i].pending;
+	return d9_model_task_poll(m, i, p->since, p->t);
+}
+
+static bool runs_in(struct d9_model *m, d9_u32 i, const char *function)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[i];
+	struct d9_stack *s = d9_must_alloc(1, sizeof(*s));
+	bool found = false;
+	d9_show_resolve(m->t, th->proc, &m->t->sites.v[th->pending.site].stack, 0, s);
+	for (d9_u32 k = 0; k < s->n; k++)
+		found |= s->frames[k].symbol && strstr(s->frames[k].symbol, function);
+	free(s);
+	return found;
+}
+
+/* Its callers' names say so, or it polls tasks of a runtime that has no workers and whose tasks nobody else ever polled. */
+static bool is_whole_runtime(struct d9_model *m, d9_u32 i)
+{
+	const struct d9_rt_span *in = stuck_in(m, i);
+	if (runs_in(m, i, "scheduler::current_thread::"))
+		return true;
+	if (!in || !in->module || d9_is_pool(in))
+		return false;
+	for (d9_u32 k = 0; k < m->t->threads.n; k++) {
+		const struct d9_trace_thread *th = &m->t->threads.v[k];
+		for (size_t n = 0; n < th->rt.n && th->proc == m->t->threads.v[i].proc; n++)
+			if (th->rt.v[n].module == in->module && th->rt.v[n].runtime == in->runtime &&
+			    (k != i || th->rt.v[n].worker != D9_NO_INDEX))
+				return false;
+	}
+	return true;
+}
+
+static const char *name_of_lock(const struct d9_model *m, d9_u32 i, char *buf, size_t n)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[i];
+	const char *name = d9_show_lock_name(m, d9_model_lock(m, th->proc, th->pending.object));
+	if (name)
+		snprintf(buf, n, "`%s`", name);
+	else
+		snprintf(buf, n, "%s 0x%llx", d9_kind_name(pending_kind(m, i)), (unsigned long long)th->pending.object);
+	return buf;
+}
+
 static void report_lonely(struct d9_model *m, struct d9_findings *out, d9_u32 i)
 {
 	struct d9_finding *f = d9_finding_add(out, "self-deadlock", i);
-	char who[96], dur[32];
+	char who[96], dur[32], lock[80];
 	f->from = D9_NOT_KNOWN;
 	add_stuck(f, m, i);
 	f->severity = D9_CRITICAL;
 	f->inferred = true;
-	d9_finding_title(f, "%s has waited %s for a lock that no other thread was seen to hold",
-			 d9_show_thread(m, i, who, sizeof(who)), d9_format_duration(pending_ns(m, i), dur));
+	d9_finding_title(f, "%s has waited %s for %s; no holder seen%s", d9_show_thread(m, i, who, sizeof(who)),
+			 d9_format_duration(pending_ns(m, i), dur), name_of_lock(m, i, lock, sizeof(lock)),
+			 is_whole_runtime(m, i) ? "; only thread of its runtime" : "");
+	d9_finding_task(f, m, i, stuck_in(m, i));
 	d9_finding_cause(f, m, (struct d9_ref){i, D9_REF_PENDING, 0});
 	d9_finding_n(f, "pending_ns", pending_ns(m, i));
 	f->try[0] = "A guard kept across an await: drop it before, or use a lock of the runtime.";

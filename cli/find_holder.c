@@ -72,21 +72,25 @@ static struct root *root_at(roots *all, struct d9_map *map, struct d9_wait call)
 
 static void add_lock(struct d9_model *m, const struct d9_lock *l, roots *all, struct d9_map *map)
 {
-	d9_u64 explained = 0;
+	d9_u64 explained = 0, open = 0; /* open: of waits that nothing explains yet */
 	for (size_t i = 0; i < l->wait.n; i++) {
 		const struct d9_span *s = d9_model_span(m, l->wait.v[i].thread, l->wait.v[i].span);
 		struct d9_wait call;
 		bool inferred;
+		if (s->flags & D9_SPAN_CLAIMED)
+			continue;
+		open += d9_span_dur(s);
 		if (d9_span_dur(s) >= WAIT_MIN_NS && root_of(m, l->wait.v[i], &call, &inferred))
 			explained += d9_span_dur(s);
 	}
-	if (explained * 10 < l->total * 6)
+	if (!open || explained * 10 < open * 6)
 		return; /* a hot lock, some of whose holders happened to be in a call */
 	for (size_t i = 0; i < l->wait.n; i++) {
 		const struct d9_span *s = d9_model_span(m, l->wait.v[i].thread, l->wait.v[i].span);
 		struct d9_wait call;
 		bool inferred;
-		if (d9_span_dur(s) < WAIT_MIN_NS || !root_of(m, l->wait.v[i], &call, &inferred))
+		if (d9_span_dur(s) < WAIT_MIN_NS || s->flags & D9_SPAN_CLAIMED ||
+		    !root_of(m, l->wait.v[i], &call, &inferred))
 			continue;
 		struct root *r = root_at(all, map, call);
 		r->total += d9_span_dur(s);

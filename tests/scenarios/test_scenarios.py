@@ -67,6 +67,20 @@ def s04(f, truth, _scale):
     equal(f["certainty"], "seen", "certainty")
 
 
+def s06(f, truth, scale):
+    least(f["measured"]["pending_ns"], 700 * scale, "stuck")
+    equal(f["certainty"], "inferred", "certainty")
+    check("s06_mutex_across_await::M" in f["title"] and f["title"].endswith("; no holder seen; only thread of its runtime"), f["title"])
+
+
+def lock_across_await(f, truth, _scale):
+    near(f["measured"]["held_ns"], float(truth["kept_ms"]), "held")
+    near(f["measured"]["wait_total_ns"], float(truth["waited_ms"]), "waited")
+    equal((f["measured"]["waiters"], f["certainty"]), (1, "inferred"), "waiters, certainty")
+    check("lock_across_await::TABLE" in f["title"], "the lock is not named: %s" % f["title"])
+    of_task(f, truth["task"])
+
+
 def s09(f, truth, scale):
     near(f["measured"]["blocked_ns"], 500 * scale, "the write that stalled")
     equal(f["measured"]["fd"], 1, "descriptor")
@@ -161,6 +175,8 @@ SCENARIOS = [
     Scenario("s01_driver_held.rs", {"driver-starved": s01}, ARGUMENT, happened=lambda truth: truth["ticks_meanwhile"] == "0"),
     Scenario("s03_blocking_read.rs", {"blocking-call": s03}, ARGUMENT),
     Scenario("s04_blocking_pool_starved.rs", {"pool-saturated": s04}, ARGUMENT),
+    Scenario("s06_mutex_across_await.rs", {"self-deadlock": s06}, ARGUMENT),
+    Scenario("lock_across_await.rs", {"lock-across-await": lock_across_await}, ARGUMENT),
     Scenario("s09_stdout_pipe_stall.rs", {"log-pipe-stall": s09}, ARGUMENT),
     Scenario("s11_lock_convoy.c", {"lock-contention": s11}, [r"nap\((1000)\)", r"nap\((200)\)"]),
     Scenario("s12_holder_in_io.c", {"lock-holder-io": s12}, [r"usleep\((20000)\)", r"usleep\((250000)\)"]),

@@ -940,6 +940,40 @@ START_TEST(self_deadlock)
 }
 END_TEST
 
+/* A lock by its kind, nobody seen to have it, in a task's poll; elsewhere: another thread polls tasks of that runtime too. */
+static void lonely(bool elsewhere)
+{
+	const d9_u32 rt = 1u << 24 | 2;
+	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL);
+	B.runtime_module = 1;
+	tb_thread(&B, 2, 0, 101, "other");
+	tb_poll(&B, elsewhere ? 2 : 1, 8, rt, D9_NO_INDEX, MS(5), MS(6));
+	tb_poll(&B, 1, 7, rt, D9_NO_INDEX, MS(10), MS(11));
+	tb_in_poll(&B, 1, 7, rt, D9_NO_INDEX, MS(40), MS(800));
+	tb_pending(&B, 1, lock, MS(50), MS(800), 0xb0, 0);
+	analyse();
+	only("self-deadlock");
+	ck_assert_uint_eq(F.of.n, 1);
+	ck_assert_uint_eq(measured(need("self-deadlock"), "pending_ns"), MS(750));
+	ck_assert(need("self-deadlock")->inferred);
+}
+
+START_TEST(self_deadlock_of_a_whole_runtime)
+{
+	lonely(false);
+	ck_assert_str_eq(need("self-deadlock")->title, "svc (100) has waited 750 ms for mutex 0xb0; no holder seen; "
+						       "only thread of its runtime; polled task 100:1:7");
+}
+END_TEST
+
+START_TEST(self_deadlock_of_one_of_several)
+{
+	lonely(true);
+	ck_assert_str_eq(need("self-deadlock")->title,
+			 "svc (100) has waited 750 ms for mutex 0xb0; no holder seen; polled task 100:1:7");
+}
+END_TEST
+
 START_TEST(a_call_that_ended_is_not_pending)
 {
 	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL);
@@ -1584,9 +1618,9 @@ START_TEST(polls_that_have_not_ended)
 	struct d9_tasks all;
 	tb_thread(&B, 2, 0, 101, "worker");
 	tb_wake(&B, 1, 7, 3, MS(5));
-	tb_in_poll(&B, 2, 7, 3, MS(10), MS(40)); /* at the roll of a segment */
-	tb_in_poll(&B, 2, 7, 3, MS(10), MS(90));
-	tb_in_poll(&B, 1, 8, 3, MS(20), MS(40)); /* this one ended after all */
+	tb_in_poll(&B, 2, 7, 3, 0, MS(10), MS(40)); /* at the roll of a segment */
+	tb_in_poll(&B, 2, 7, 3, 0, MS(10), MS(90));
+	tb_in_poll(&B, 1, 8, 3, 0, MS(20), MS(40)); /* this one ended after all */
 	tb_poll(&B, 1, 8, 3, 0, MS(20), MS(60));
 	tb_poll(&B, 1, 8, 3, 0, MS(61), MS(62));
 	analyse();
@@ -1790,7 +1824,7 @@ START_TEST(jobs_of_a_former_worker)
 	tb_poll(&B, 2, 7, 1u << 24 | 2, 0, MS(1), MS(2));
 	tb_span(&B, 2, nap, (struct tb_span){.t0 = MS(30), .t1 = MS(330)});
 	tb_poll(&B, 2, 8, 1u << 24, D9_NO_INDEX, MS(29), MS(331));
-	tb_in_poll(&B, 2, 9, 1u << 24, MS(340), MS(900));
+	tb_in_poll(&B, 2, 9, 1u << 24, D9_NO_INDEX, MS(340), MS(900));
 	tb_pending(&B, 2, nap, MS(350), MS(900), 0, 0);
 	analyse();
 	ck_assert_int_eq(M->threads[thread(101)].role, D9_ROLE_WORKER);
@@ -1806,8 +1840,8 @@ static void still_polled(d9_u64 on_cpu, bool at_home)
 	d9_u64 t = loop(1, home, 0, 20, 5);
 	tb_cpu(&B, 1, t, MS(20), 0);
 	tb_cpu(&B, 1, t + MS(401), MS(20) + on_cpu, 0);
-	tb_in_poll(&B, 1, 7, 1u << 24 | 2, t, t + MS(200)); /* at the roll of a segment */
-	tb_in_poll(&B, 1, 7, 1u << 24 | 2, t, t + MS(400));
+	tb_in_poll(&B, 1, 7, 1u << 24 | 2, 0, t, t + MS(200)); /* at the roll of a segment */
+	tb_in_poll(&B, 1, 7, 1u << 24 | 2, 0, t, t + MS(400));
 	if (at_home || !on_cpu)
 		tb_pending(&B, 1, at_home ? home : nap, t + MS(1), t + MS(400), 0, 0);
 	analyse();
@@ -1842,6 +1876,76 @@ START_TEST(a_poll_that_runs_the_loop_is_no_call)
 	nothing();
 }
 END_TEST
+
+/* ---- lock-across-await ------------------------------------------------------------------------------ */
+
+/*
+ * Task 7 is polled from 10 to 11 ms and from 300 to 301, by thread 1, and lets a lock go at `released`; thread 2 waited for it
+ * from 50 ms on, and if there is a third, that got in at 200 ms.
+ */
+static void keeper(double released, bool third, d9_u32 owner)
+{
+	const d9_u32 rt = 1u << 24 | 2;
+	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL);
+	tb_thread(&B, 2, 0, 101, "waiter");
+	tb_thread(&B, 3, 0, 103, "third");
+	B.runtime_module = 1;
+	tb_poll(&B, 1, 7, rt, D9_NO_INDEX, MS(10), MS(11));
+	tb_poll(&B, 1, 8, rt, D9_NO_INDEX, MS(100), MS(103));
+	tb_poll(&B, 1, 7, rt, D9_NO_INDEX, MS(300), MS(301));
+	tb_span(&B, 2, lock,
+		(struct tb_span){.t0 = MS(50),
+				 .t1 = MS(released + 0.1),
+				 .object = 0xabc,
+				 .owner = owner,
+				 .waker = 2,
+				 .waker_t = MS(released)});
+	if (third)
+		tb_span(&B, 3, lock, (struct tb_span){.t0 = MS(150), .t1 = MS(200), .object = 0xabc, .owner = 100});
+	analyse();
+}
+
+START_TEST(lock_across_await)
+{
+	keeper(300.5, false, 100);
+	only("lock-across-await");
+	const struct d9_finding *f = need("lock-across-await");
+	ck_assert_uint_eq(measured(f, "held_ns"), MS(289.5));
+	ck_assert_uint_eq(measured(f, "waiters"), 1);
+	ck_assert_uint_eq(f->cause.owner_tid, 100);
+	ck_assert(f->inferred && says(f, "; polled task 100:1:7"));
+}
+END_TEST
+
+START_TEST(a_lock_let_go_between_polls_is_no_tasks)
+{
+	keeper(250, false, 100);
+	ck_assert(!find("lock-across-await"));
+}
+END_TEST
+
+START_TEST(a_lock_let_go_in_a_first_poll_is_no_tasks)
+{
+	keeper(101, false, 100);
+	ck_assert(!find("lock-across-await"));
+}
+END_TEST
+
+START_TEST(a_lock_that_others_had_meanwhile)
+{
+	keeper(300.5, true, 100);
+	ck_assert(!find("lock-across-await"));
+}
+END_TEST
+
+START_TEST(a_lock_of_another_owner)
+{
+	keeper(300.5, false, 103);
+	ck_assert(!find("lock-across-await"));
+}
+END_TEST
+
+/* ---- the end of the recording ------------------------------------------------------------------------ */
 
 START_TEST(a_call_before_the_end_is_a_blocking_call)
 {
@@ -2214,6 +2318,11 @@ int main(void)
 					   sleeping_main_is_no_worker,
 					   driver_starved,
 					   driver_not_starved_if_a_sibling_polls,
+					   lock_across_await,
+					   a_lock_let_go_between_polls_is_no_tasks,
+					   a_lock_let_go_in_a_first_poll_is_no_tasks,
+					   a_lock_that_others_had_meanwhile,
+					   a_lock_of_another_owner,
 					   a_worker_by_its_polls,
 					   no_worker_without_a_number,
 					   jobs_of_a_former_worker,
@@ -2233,6 +2342,8 @@ int main(void)
 					   waits_that_end_by_themselves_are_no_deadlock,
 					   waiting_in_a_row_is_no_deadlock,
 					   self_deadlock,
+					   self_deadlock_of_a_whole_runtime,
+					   self_deadlock_of_one_of_several,
 					   a_call_that_ended_is_not_pending,
 					   event_loop_spin,
 					   busy_server_does_not_spin,

@@ -330,13 +330,14 @@ void tb_seen(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t,
 	PUT(b, thread, e);
 }
 
-void tb_in_poll(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t0, d9_u64 t)
+void tb_in_poll(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u32 worker, d9_u64 t0, d9_u64 t)
 {
 	struct d9_ev_in_poll e = REC(in_poll, .t = b->at + t);
 	e.task = task;
 	e.since = b->at + t0;
 	e.module = b->runtime_module;
 	e.runtime = runtime;
+	e.worker = worker;
 	PUT(b, thread, e);
 }
 

@@ -62,7 +62,7 @@ struct tb_maker {
 };
 void tb_seen(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t, struct tb_maker by);
 /* Somebody looked at t, and the thread was in a poll that had begun at t0. */
-void tb_in_poll(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u64 t0, d9_u64 t);
+void tb_in_poll(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u32 worker, d9_u64 t0, d9_u64 t);
 void tb_task_end(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 outcome, d9_u64 t);
 void tb_control(struct tb *b, d9_u64 t, d9_u64 mask);
 void tb_exec(struct tb *b, d9_u32 thread, d9_u64 t, d9_i32 pid, const char *path);
