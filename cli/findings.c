@@ -17,9 +17,9 @@ static const struct {
 #define N_TABLE (sizeof(table) / sizeof(table[0]))
 
 /* Ids that docs/CONTRACT.md has and this version does not find. */
-static const char *const reserved[] = {"pool-deadlock",   "kernel-delay", "cpu-oversubscribed", "cpu-throttled",
-				       "noisy-neighbour", "disk-stall",   "page-fault-stall",   "queue-growth",
-				       "idle-stall",      "span-outlier", "span-unmatched",     "spans-per-poll"};
+static const char *const reserved[] = {"pool-deadlock",   "kernel-delay",   "cpu-oversubscribed", "cpu-throttled",
+				       "noisy-neighbour", "disk-stall",     "page-fault-stall",   "queue-growth",
+				       "span-outlier",    "span-unmatched", "spans-per-poll"};
 
 bool d9_finding_reserved(const char *id)
 {
@@ -134,7 +134,7 @@ void d9_finding_task(struct d9_finding *f, struct d9_model *m, d9_u32 thread, co
 	d9_u32 proc = m->t->threads.v[thread].proc;
 	struct d9_bytes name = d9_model_task_name(m, proc, poll->module, poll->task);
 	size_t n = strlen(f->title);
-	n += (size_t)snprintf(f->title + n, sizeof(f->title) - n, "; polled task %s",
+	n += (size_t)snprintf(f->title + n, sizeof(f->title) - n, "; task %s",
 			      d9_task_key(m, proc, poll->module, poll->task, key));
 	if (name.n && n < sizeof(f->title))
 		snprintf(f->title + n, sizeof(f->title) - n, " `%.*s`",

@@ -71,7 +71,7 @@ typedef void d9_find_fn(struct d9_model *m, struct d9_findings *out);
 
 struct d9_finding *d9_finding_add(struct d9_findings *out, const char *id, d9_u32 thread);
 void d9_finding_title(struct d9_finding *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Adds to the title which task was polled; poll: NULL = none. */
+/* Adds to the title which task it was; poll: of the task, NULL = none. */
 void d9_finding_task(struct d9_finding *f, struct d9_model *m, d9_u32 thread, const struct d9_rt_span *poll);
 void d9_finding_n(struct d9_finding *f, const char *key, d9_u64 value);
 void d9_finding_real(struct d9_finding *f, const char *key, double value);

@@ -126,6 +126,7 @@ void d9_model_free(struct d9_model *m)
 		d9_tasks_free(m->tasks);
 	free(m->tasks);
 	d9_vec_free(&m->moments);
+	d9_vec_free(&m->left);
 	free(m->chains);
 	free(m->threads);
 	free(m);

@@ -35,6 +35,11 @@ struct d9_queued {
 	d9_u64 t0, t1;
 	d9_u32 rt; /* index of the poll in the thread's rt spans */
 };
+/* A task that was runnable from t0 on and that nobody polled any more. */
+struct d9_left {
+	d9_u32 proc, module, runtime, thread; /* thread: by which it was made runnable */
+	d9_u64 task, t0;
+};
 /* One thing that was told of a task.  What happened at one moment happened in the order of the enum. */
 struct d9_moment {
 	enum d9_moment_what { D9_TASK_SPAWN, D9_TASK_WAKE, D9_TASK_POLL, D9_TASK_END } what;
@@ -148,6 +153,7 @@ struct d9_model {
 	D9_VEC(struct d9_runtime) runtimes;
 	struct d9_map runtime_map;        /* d9_model_runtime */
 	D9_VEC(struct d9_moment) moments; /* a task's together and in the order of time */
+	D9_VEC(struct d9_left) left;      /* tasks that could run when the recording ended */
 	struct d9_tasks *tasks;           /* d9_model_tasks */
 	d9_holes *holes;                  /* by process: where any of its threads has one */
 	struct d9_map lock_map;           /* d9_object_key -> locks */

@@ -85,32 +85,54 @@ static bool is_made(const struct d9_model *m, const struct d9_moment *x)
 	       d9_spawn_is_exact((const void *)m->t->threads.v[x->thread].events.v[x->index].rec);
 }
 
-/* Since when each poll's task stood in the queue.  What a runtime of its own makes is runnable at once; a program that tells may mean less. */
+#define CLOCKS_NS \
+	100000u /* a wake's time may be read a little after the poll that it asked for began, and even ended */
+
+/* The task that had this moment last was runnable from `since` on; polled: end of its last poll. */
+static void leave(struct d9_model *m, const struct d9_moment *last, d9_u64 since, d9_u64 polled)
+{
+	if (since > polled + CLOCKS_NS && last->runtime != D9_NO_INDEX)
+		d9_vec_push(&m->left, (struct d9_left){.proc = last->proc,
+						       .module = last->module,
+						       .runtime = last->runtime,
+						       .thread = last->thread,
+						       .task = last->task,
+						       .t0 = since});
+}
+
+/*
+ * Since when each poll's task stood in the queue.  What a runtime of its own makes is runnable at once; a program that tells may mean less.
+ * Tokio does not wake what stands in the queue: if it wakes a task again, what asked for it before was polled.
+ */
 static void find_since(struct d9_model *m)
 {
 	d9_u64 since = 0, polled = 0; /* runnable since, 0 = not; end of the last poll */
 	bool guessed = false;         /* since: the poll says that there was a wake, and none was seen yet */
+	bool over = false;            /* a wake's time may be read after it */
 	for (size_t i = 0; i < m->moments.n; i++) {
 		struct d9_moment *x = &m->moments.v[i];
 		if (!i || !d9_same_task(x, x - 1))
-			since = polled = guessed = 0;
+			since = polled = guessed = over = 0;
+		over |= x->what == D9_TASK_END;
 		if (x->module && is_made(m, x))
 			since = x->t;
-		if (x->what == D9_TASK_WAKE && (!since || guessed)) {
+		if (x->what == D9_TASK_WAKE && (!since || guessed || x->module)) {
 			since = x->t > polled ? x->t : polled;
 			guessed = false;
 		}
-		if (x->what != D9_TASK_POLL)
-			continue;
-		/* Of what was lost meanwhile, or in those very moments, a poll or a wake in between may be missing. */
-		if (since && since <= x->t && !d9_model_has_hole(m, x->proc, since - 1, x->t + 1)) {
-			x->since = since;
-			d9_vec_push(&m->threads[x->thread].queued, (struct d9_queued){since, x->t, x->index});
+		if (x->what == D9_TASK_POLL) {
+			/* Of what was lost meanwhile, or in those very moments, a poll or a wake in between may be missing. */
+			if (since && since <= x->t && !d9_model_has_hole(m, x->proc, since - 1, x->t + 1)) {
+				x->since = since;
+				d9_vec_push(&m->threads[x->thread].queued, (struct d9_queued){since, x->t, x->index});
+			}
+			polled = x->t1;
+			/* The wake itself may have been compiled into the poll. */
+			guessed = m->t->threads.v[x->thread].rt.v[x->index].outcome == D9_OUTCOME_WOKEN;
+			since = guessed ? polled : 0;
 		}
-		polled = x->t1;
-		/* The wake itself may have been compiled into the poll. */
-		guessed = m->t->threads.v[x->thread].rt.v[x->index].outcome == D9_OUTCOME_WOKEN;
-		since = guessed ? polled : 0;
+		if (!over && (i + 1 == m->moments.n || !d9_same_task(x, x + 1)))
+			leave(m, x, since, polled);
 	}
 }
 

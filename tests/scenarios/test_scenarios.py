@@ -43,7 +43,7 @@ class Scenario:
 
 def of_task(f, name):
     """Does it say in which task?"""
-    check(f["task"] is not None and re.search(r"; polled task \d+:1:%d `.*\b%s\b" % (f["task"], name), f["title"]), "no task %s: %s" % (name, f["title"]))
+    check(f["task"] is not None and re.search(r"; task \d+:1:%d `.*\b%s\b" % (f["task"], name), f["title"]), "no task %s: %s" % (name, f["title"]))
 
 
 def s01(f, truth, _scale):

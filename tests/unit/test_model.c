@@ -962,7 +962,7 @@ START_TEST(self_deadlock_of_a_whole_runtime)
 {
 	lonely(false);
 	ck_assert_str_eq(need("self-deadlock")->title, "svc (100) has waited 750 ms for mutex 0xb0; no holder seen; "
-						       "only thread of its runtime; polled task 100:1:7");
+						       "only thread of its runtime; task 100:1:7");
 }
 END_TEST
 
@@ -970,7 +970,7 @@ START_TEST(self_deadlock_of_one_of_several)
 {
 	lonely(true);
 	ck_assert_str_eq(need("self-deadlock")->title,
-			 "svc (100) has waited 750 ms for mutex 0xb0; no holder seen; polled task 100:1:7");
+			 "svc (100) has waited 750 ms for mutex 0xb0; no holder seen; task 100:1:7");
 }
 END_TEST
 
@@ -1803,7 +1803,7 @@ START_TEST(a_worker_by_its_polls)
 	ck_assert_uint_eq(M->threads[thread(101)].worker, 3);
 	only("blocking-call");
 	ck_assert_uint_eq(measured(need("blocking-call"), "poll_ns"), MS(302));
-	ck_assert(says(need("blocking-call"), "; polled task 100:1:7"));
+	ck_assert(says(need("blocking-call"), "; task 100:1:7"));
 }
 END_TEST
 
@@ -1855,8 +1855,7 @@ START_TEST(a_call_that_a_poll_sits_in)
 	ck_assert_uint_eq(F.of.n, 1);
 	ck_assert_uint_eq(measured(f, "blocked_ns"), MS(399));
 	ck_assert_uint_eq(measured(f, "poll_ns"), MS(400));
-	ck_assert_str_eq(f->title,
-			 "event loop of svc (100) has sat in nanosleep for 399 ms so far; polled task 100:1:7");
+	ck_assert_str_eq(f->title, "event loop of svc (100) has sat in nanosleep for 399 ms so far; task 100:1:7");
 }
 END_TEST
 
@@ -1913,7 +1912,7 @@ START_TEST(lock_across_await)
 	ck_assert_uint_eq(measured(f, "held_ns"), MS(289.5));
 	ck_assert_uint_eq(measured(f, "waiters"), 1);
 	ck_assert_uint_eq(f->cause.owner_tid, 100);
-	ck_assert(f->inferred && says(f, "; polled task 100:1:7"));
+	ck_assert(f->inferred && says(f, "; task 100:1:7"));
 }
 END_TEST
 
@@ -1942,6 +1941,91 @@ START_TEST(a_lock_of_another_owner)
 {
 	keeper(300.5, false, 103);
 	ck_assert(!find("lock-across-await"));
+}
+END_TEST
+
+/* ---- idle-stall ------------------------------------------------------------------------------------ */
+
+/*
+ * Two workers of a runtime that park from 10 ms on; task 7 is woken at 100 ms.  polled: at that time, 0 = no more; busy: thread 1
+ * sits in a call meanwhile; number: of the workers, be they told.
+ */
+static void stall(double polled, bool busy, bool numbers)
+{
+	const d9_u32 rt = 1u << 24 | 2;
+	d9_u32 park = tb_site(&B, "futex_wait", 0x3000, 400, NULL), nap = tb_site(&B, "nanosleep", 0x5000, 900, NULL);
+	tb_thread(&B, 2, 0, 101, "worker");
+	B.runtime_module = 1;
+	tb_wake(&B, 1, 7, rt, MS(1));
+	for (d9_u32 th = 1; th <= 2; th++) {
+		tb_poll(&B, th, 6 + th, rt, numbers ? th - 1 : D9_NO_INDEX, MS(2), MS(3));
+		for (int k = 0; k < 3; k++)
+			tb_span(&B, th, park,
+				(struct tb_span){.t0 = MS(4 + 2 * k), .t1 = MS(5 + 2 * k), .object = 0x900 + th});
+		if (busy && th == 1)
+			tb_span(&B, th, nap, (struct tb_span){.t0 = MS(10), .t1 = MS(999)});
+		else
+			tb_span(&B, th, park,
+				(struct tb_span){.t0 = MS(10), .t1 = MS(polled ? polled : 999), .object = 0x900 + th});
+	}
+	tb_wake(&B, 1, 7, rt, MS(100));
+	if (polled)
+		tb_poll(&B, 2, 7, rt, numbers ? 1 : D9_NO_INDEX, MS(polled), MS(polled + 1));
+	tb_exit(&B, 1, MS(1000), 1, 0);
+	analyse();
+}
+
+START_TEST(idle_stall)
+{
+	stall(800, false, true);
+	only("idle-stall");
+	const struct d9_finding *f = need("idle-stall");
+	ck_assert_uint_eq(measured(f, "idle_ns"), MS(700));
+	ck_assert_uint_eq(measured(f, "tasks"), 1);
+	ck_assert(!f->inferred && says(f, "; task 100:1:7") && !f->cause.object);
+}
+END_TEST
+
+START_TEST(idle_stall_to_the_end)
+{
+	stall(0, false, true);
+	only("idle-stall");
+	ck_assert_uint_eq(measured(need("idle-stall"), "idle_ns"), MS(900));
+}
+END_TEST
+
+START_TEST(a_short_stall_is_none)
+{
+	stall(450, false, true);
+	nothing();
+}
+END_TEST
+
+/* The time of a wake that comes out a little after the poll that it asked for, and one that tells that there was such a poll. */
+START_TEST(no_idle_stall_by_a_wake_that_was_polled)
+{
+	B.runtime_module = 1;
+	tb_wake(&B, 1, 9, 1u << 24 | 2, MS(20)); /* of 9 nothing else is known but its end */
+	tb_task_end(&B, 1, 9, 1, MS(20) - US(1));
+	tb_wake(&B, 1, 8, 1u << 24 | 2, MS(3) + US(3));
+	tb_wake(&B, 1, 7, 1u << 24 | 2, MS(3) + US(3));
+	stall(450, false, true);
+	nothing();
+	ck_assert_uint_eq(M->left.n, 0);
+}
+END_TEST
+
+START_TEST(no_idle_stall_where_a_worker_is_busy)
+{
+	stall(0, true, true);
+	ck_assert(!find("idle-stall"));
+}
+END_TEST
+
+START_TEST(no_idle_stall_of_a_runtime_without_workers)
+{
+	stall(0, false, false);
+	nothing();
 }
 END_TEST
 
@@ -2318,6 +2402,12 @@ int main(void)
 					   sleeping_main_is_no_worker,
 					   driver_starved,
 					   driver_not_starved_if_a_sibling_polls,
+					   idle_stall,
+					   idle_stall_to_the_end,
+					   a_short_stall_is_none,
+					   no_idle_stall_by_a_wake_that_was_polled,
+					   no_idle_stall_where_a_worker_is_busy,
+					   no_idle_stall_of_a_runtime_without_workers,
 					   lock_across_await,
 					   a_lock_let_go_between_polls_is_no_tasks,
 					   a_lock_let_go_in_a_first_poll_is_no_tasks,
