@@ -80,9 +80,26 @@ static bool sits_in_call(const struct d9_model *m, d9_u32 thread, const struct d
 	       !d9_model_pending_parks(m, thread);
 }
 
+/* Did another thread poll as this worker while the call went on? */
+static bool is_replaced(const struct d9_model *m, d9_u32 thread, const struct d9_poll *p, const struct d9_span *call)
+{
+	const struct d9_rt_span *r = d9_poll_told(m, thread, p);
+	for (d9_u32 i = 0; r && r->worker != D9_NO_INDEX && i < m->t->threads.n; i++) {
+		const struct d9_trace_thread *th = &m->t->threads.v[i];
+		if (i == thread || th->proc != m->t->threads.v[thread].proc)
+			continue;
+		for (size_t k = D9_FIRST_AFTER(th->rt.v, th->rt.n, t1, call->t0);
+		     k < th->rt.n && th->rt.v[k].t0 < call->t1; k++)
+			if (!th->rt.v[k].park && th->rt.v[k].module == r->module && th->rt.v[k].runtime == r->runtime &&
+			    th->rt.v[k].worker == r->worker)
+				return true;
+	}
+	return false;
+}
+
 /*
- * In tokio::task::block_in_place another thread has the worker's place until the call is over; its name among the callers tells.
- * known: by stack.
+ * In tokio::task::block_in_place another thread has the worker's place until the call is over.  It may have nothing to poll; then
+ * the name among the callers tells.  known: by stack.
  */
 static bool is_relieved(const struct d9_model *m, struct d9_map *known, d9_u32 thread, const struct d9_span *call)
 {
@@ -247,7 +264,7 @@ static void look(struct d9_model *m, d9_u32 thread, incidents *all, struct d9_ma
 		if (in.poll_ns < D9_WARN_NS || d9_poll_is_job(m, thread, p) || !find_call(m, thread, p, &in) ||
 		    in.blocked < D9_WARN_NS || d9_only_starved_of_cpu(m, thread, &in.call))
 			continue;
-		if (is_relieved(m, relieved, thread, &in.call))
+		if (is_replaced(m, thread, p, &in.call) || is_relieved(m, relieved, thread, &in.call))
 			continue;
 		in.total = in.blocked;
 		struct d9_split s = d9_model_split(m, thread, p);

@@ -1807,6 +1807,17 @@ START_TEST(a_worker_by_its_polls)
 }
 END_TEST
 
+/* block_in_place: another thread is worker 3 meanwhile. */
+START_TEST(a_worker_that_was_replaced)
+{
+	tb_thread(&B, 3, 0, 103, "tokio-rt-worker");
+	B.runtime_module = 1;
+	tb_poll(&B, 3, 8, 1u << 24 | 2, 3, MS(100), MS(101));
+	seldom_home(3);
+	nothing();
+}
+END_TEST
+
 START_TEST(no_worker_without_a_number)
 {
 	seldom_home(D9_NO_INDEX);
@@ -2414,6 +2425,7 @@ int main(void)
 					   a_lock_that_others_had_meanwhile,
 					   a_lock_of_another_owner,
 					   a_worker_by_its_polls,
+					   a_worker_that_was_replaced,
 					   no_worker_without_a_number,
 					   jobs_of_a_former_worker,
 					   a_call_that_a_poll_sits_in,
