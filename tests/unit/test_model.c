@@ -733,6 +733,47 @@ START_TEST(driver_not_starved_if_a_sibling_polls)
 }
 END_TEST
 
+/* The same, and it sleeps still when the recording ends; a sibling waits for events or for being called. */
+static void starve_to_the_end(bool somebody_polls)
+{
+	d9_u32 epoll = tb_site(&B, "epoll_wait", 0x1000, 400, NULL),
+	       futex = tb_site(&B, "futex_wait", 0x3000, 380, NULL);
+	d9_u32 nap = tb_site(&B, "nanosleep", 0x5000, 900, NULL);
+	for (d9_u32 th = 2; th <= 3; th++)
+		tb_thread(&B, th, 0, 100 + (d9_i32)th, "tokio-worker");
+	B.runtime_module = 1;
+	d9_u64 t = loop(2, epoll, 0, 20, 5);
+	if (somebody_polls) {
+		(void)loop(3, epoll, 0, 20, 5);
+		tb_waits(&B, 3, epoll, t + MS(2), t + MS(400), 5);
+	} else {
+		tb_pending(&B, 3, futex, MS(1), t + MS(400), 0x903, 0);
+	}
+	tb_in_poll(&B, 2, 7, 1u << 24 | 2, 0, t, t + MS(400));
+	tb_pending(&B, 2, nap, t, t + MS(400), 0, 0);
+	analyse();
+}
+
+START_TEST(driver_starved_so_far)
+{
+	starve_to_the_end(false);
+	only("driver-starved");
+	const struct d9_finding *f = need("driver-starved");
+	ck_assert_uint_eq(F.of.n, 1);
+	ck_assert_uint_eq(measured(f, "blocked_ns"), MS(400));
+	ck_assert_uint_eq(measured(f, "late_ns"), MS(401));
+	ck_assert_uint_eq(measured(f, "idle_workers"), 1);
+	ck_assert(strstr(f->title, "has sat in nanosleep for 400 ms so far and nobody else polled for events"));
+}
+END_TEST
+
+START_TEST(driver_not_starved_if_a_sibling_polls_still)
+{
+	starve_to_the_end(true);
+	only("blocking-call");
+}
+END_TEST
+
 /* S11: four threads, one lock, a nap under it. */
 START_TEST(lock_contention)
 {
@@ -2424,6 +2465,8 @@ int main(void)
 					   a_lock_let_go_in_a_first_poll_is_no_tasks,
 					   a_lock_that_others_had_meanwhile,
 					   a_lock_of_another_owner,
+					   driver_starved_so_far,
+					   driver_not_starved_if_a_sibling_polls_still,
 					   a_worker_by_its_polls,
 					   a_worker_that_was_replaced,
 					   no_worker_without_a_number,

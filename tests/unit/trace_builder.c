@@ -239,6 +239,14 @@ void tb_pending(struct tb *b, d9_u32 thread, d9_u32 site, d9_u64 since, d9_u64 t
 	PUT(b, thread, e);
 }
 
+void tb_waits(struct tb *b, d9_u32 thread, d9_u32 site, d9_u64 since, d9_u64 t, d9_i32 fd)
+{
+	struct d9_ev_pending e = REC(pending, .site = site, .t = b->at + t);
+	e.since = b->at + since;
+	e.fd = fd;
+	PUT(b, thread, e);
+}
+
 void tb_held(struct tb *b, d9_u32 thread, d9_u64 object, d9_u64 since, d9_u64 t)
 {
 	struct d9_ev_held e = REC(held, .t = b->at + t);

@@ -45,6 +45,7 @@ struct tb_span {
 };
 void tb_span(struct tb *b, d9_u32 thread, d9_u32 site, struct tb_span s); /* fd 0 means none */
 void tb_pending(struct tb *b, d9_u32 thread, d9_u32 site, d9_u64 since, d9_u64 t, d9_u64 object, d9_u32 owner);
+void tb_waits(struct tb *b, d9_u32 thread, d9_u32 site, d9_u64 since, d9_u64 t, d9_i32 fd); /* for events, still */
 void tb_held(struct tb *b, d9_u32 thread, d9_u64 object, d9_u64 since, d9_u64 t);
 void tb_cpu(struct tb *b, d9_u32 thread, d9_u64 t, d9_u64 run, d9_u64 delay);
 void tb_calls(struct tb *b, d9_u32 thread, const char *hook, d9_u64 count, d9_u64 total, d9_u32 errors,
