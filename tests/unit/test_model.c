@@ -982,15 +982,15 @@ START_TEST(self_deadlock)
 END_TEST
 
 /* A lock by its kind, nobody seen to have it, in a task's poll; elsewhere: another thread polls tasks of that runtime too. */
-static void lonely(bool elsewhere)
+static void lonely(bool elsewhere, bool worker)
 {
 	const d9_u32 rt = 1u << 24 | 2;
 	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL);
 	B.runtime_module = 1;
 	tb_thread(&B, 2, 0, 101, "other");
 	tb_poll(&B, elsewhere ? 2 : 1, 8, rt, D9_NO_INDEX, MS(5), MS(6));
-	tb_poll(&B, 1, 7, rt, D9_NO_INDEX, MS(10), MS(11));
-	tb_in_poll(&B, 1, 7, rt, D9_NO_INDEX, MS(40), MS(800));
+	tb_poll(&B, 1, 7, rt, worker ? 0 : D9_NO_INDEX, MS(10), MS(11));
+	tb_in_poll(&B, 1, 7, rt, worker ? 0 : D9_NO_INDEX, MS(40), MS(800));
 	tb_pending(&B, 1, lock, MS(50), MS(800), 0xb0, 0);
 	analyse();
 	only("self-deadlock");
@@ -1001,7 +1001,7 @@ static void lonely(bool elsewhere)
 
 START_TEST(self_deadlock_of_a_whole_runtime)
 {
-	lonely(false);
+	lonely(false, false);
 	ck_assert_str_eq(need("self-deadlock")->title, "svc (100) has waited 750 ms for mutex 0xb0; no holder seen; "
 						       "only thread of its runtime; task 100:1:7");
 }
@@ -1009,9 +1009,17 @@ END_TEST
 
 START_TEST(self_deadlock_of_one_of_several)
 {
-	lonely(true);
+	lonely(true, false);
 	ck_assert_str_eq(need("self-deadlock")->title,
 			 "svc (100) has waited 750 ms for mutex 0xb0; no holder seen; task 100:1:7");
+}
+END_TEST
+
+/* It is no blocking call besides. */
+START_TEST(self_deadlock_of_a_worker)
+{
+	lonely(true, true);
+	ck_assert_int_eq(M->threads[thread(100)].role, D9_ROLE_WORKER);
 }
 END_TEST
 
@@ -1931,10 +1939,10 @@ END_TEST
 /* ---- lock-across-await ------------------------------------------------------------------------------ */
 
 /*
- * Task 7 is polled from 10 to 11 ms and from 300 to 301, by thread 1, and lets a lock go at `released`; thread 2 waited for it
- * from 50 ms on, and if there is a third, that got in at 200 ms.
+ * Task 7 is polled from 10 to 11 ms and from 300 to 420, by thread 1, and lets a lock go at `released`; thread 2 waited for it
+ * since `from`, and if there is a third, that got in at 200 ms.
  */
-static void keeper(double released, bool third, d9_u32 owner)
+static void keeper(double from, double released, bool third, d9_u32 owner)
 {
 	const d9_u32 rt = 1u << 24 | 2;
 	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL);
@@ -1943,9 +1951,9 @@ static void keeper(double released, bool third, d9_u32 owner)
 	B.runtime_module = 1;
 	tb_poll(&B, 1, 7, rt, D9_NO_INDEX, MS(10), MS(11));
 	tb_poll(&B, 1, 8, rt, D9_NO_INDEX, MS(100), MS(103));
-	tb_poll(&B, 1, 7, rt, D9_NO_INDEX, MS(300), MS(301));
+	tb_poll(&B, 1, 7, rt, D9_NO_INDEX, MS(300), MS(420));
 	tb_span(&B, 2, lock,
-		(struct tb_span){.t0 = MS(50),
+		(struct tb_span){.t0 = MS(from),
 				 .t1 = MS(released + 0.1),
 				 .object = 0xabc,
 				 .owner = owner,
@@ -1958,7 +1966,7 @@ static void keeper(double released, bool third, d9_u32 owner)
 
 START_TEST(lock_across_await)
 {
-	keeper(300.5, false, 100);
+	keeper(50, 300.5, false, 100);
 	only("lock-across-await");
 	const struct d9_finding *f = need("lock-across-await");
 	ck_assert_uint_eq(measured(f, "held_ns"), MS(289.5));
@@ -1970,28 +1978,35 @@ END_TEST
 
 START_TEST(a_lock_let_go_between_polls_is_no_tasks)
 {
-	keeper(250, false, 100);
+	keeper(50, 250, false, 100);
+	ck_assert(!find("lock-across-await"));
+}
+END_TEST
+
+START_TEST(a_lock_taken_in_the_poll_that_lets_it_go)
+{
+	keeper(310, 415, false, 100);
 	ck_assert(!find("lock-across-await"));
 }
 END_TEST
 
 START_TEST(a_lock_let_go_in_a_first_poll_is_no_tasks)
 {
-	keeper(101, false, 100);
+	keeper(50, 101, false, 100);
 	ck_assert(!find("lock-across-await"));
 }
 END_TEST
 
 START_TEST(a_lock_that_others_had_meanwhile)
 {
-	keeper(300.5, true, 100);
+	keeper(50, 300.5, true, 100);
 	ck_assert(!find("lock-across-await"));
 }
 END_TEST
 
 START_TEST(a_lock_of_another_owner)
 {
-	keeper(300.5, false, 103);
+	keeper(50, 300.5, false, 103);
 	ck_assert(!find("lock-across-await"));
 }
 END_TEST
@@ -2462,6 +2477,7 @@ int main(void)
 					   no_idle_stall_of_a_runtime_without_workers,
 					   lock_across_await,
 					   a_lock_let_go_between_polls_is_no_tasks,
+					   a_lock_taken_in_the_poll_that_lets_it_go,
 					   a_lock_let_go_in_a_first_poll_is_no_tasks,
 					   a_lock_that_others_had_meanwhile,
 					   a_lock_of_another_owner,
@@ -2489,6 +2505,7 @@ int main(void)
 					   self_deadlock,
 					   self_deadlock_of_a_whole_runtime,
 					   self_deadlock_of_one_of_several,
+					   self_deadlock_of_a_worker,
 					   a_call_that_ended_is_not_pending,
 					   event_loop_spin,
 					   busy_server_does_not_spin,
