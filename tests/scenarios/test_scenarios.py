@@ -82,7 +82,9 @@ def lock_across_await(f, truth, _scale):
 
 
 def s09(f, truth, scale):
-    near(f["measured"]["blocked_ns"], 500 * scale, "the write that stalled")
+    # The collector, and the writer whom it lets go on, may wait for a CPU besides.
+    least(f["measured"]["blocked_ns"], 500 * scale, "the write that stalled")
+    check(f["measured"]["blocked_ns"] / MS <= float(truth["all_workers_stalled_ms"]) + 15, "longer than all stood still: %s" % f["measured"])
     equal(f["measured"]["fd"], 1, "descriptor")
     of_task(f, "main")
 
