@@ -146,7 +146,8 @@ static void as_words(struct d9_symbols *s, const struct d9_maps *maps, const str
 	size_t n_whole = d9_symbols_unwind(s, maps, D9_TAIL_SLICE, d->slice, d->n_slice, whole, MAX);
 	size_t n_part = d9_symbols_unwind(s, maps, D9_TAIL_WORDS, words, sizeof(few) + n * sizeof(struct d9_stack_word),
 					  part, MAX);
-	CHECK(n_part >= (n_whole < 2 ? n_whole : 2) && n_part <= n_whole && !memcmp(part, whole, n_part * sizeof(*part)));
+	CHECK(n_part >= (n_whole < 2 ? n_whole : 2) && n_part <= n_whole &&
+	      !memcmp(part, whole, n_part * sizeof(*part)));
 	for (size_t bytes = 0; bytes <= sizeof(few) + n * sizeof(struct d9_stack_word); bytes += 4) {
 		unsigned char *copy = malloc(bytes + 1);
 		memcpy(copy, words, bytes);
