@@ -18,6 +18,7 @@ struct d9_loader {
 	struct d9_map procs, modules; /* ids of this family -> indices */
 	struct d9_map hook_names;     /* hash of family and name -> index, over the session */
 	struct d9_map drained;        /* thread, serial -> bytes in segments */
+	struct d9_map places;         /* hash of what a site is -> index, of this family */
 	d9_u32 last_id, last_index;   /* thread of the run before */
 	struct {
 		d9_u32 id, index;
@@ -36,6 +37,7 @@ static void forget_family(struct d9_loader *l)
 	d9_map_free(&l->procs);
 	d9_map_free(&l->modules);
 	d9_map_free(&l->drained);
+	d9_map_free(&l->places);
 	l->last_id = l->last_index = D9_NO_INDEX;
 	memset(l->last_sites, 0xff, sizeof(l->last_sites));
 }
@@ -235,10 +237,30 @@ static void take_hook(struct d9_loader *l, const struct d9_segr_event *ev)
 	d9_map_put(&l->t->families.v[l->family].hooks, e->id, hook_named(l, family, name, e->flags));
 }
 
+/*
+ * Two threads that come to a place for the first time in the same moment give it a number each: the second becomes the first's.  Not those
+ * of task dumps, which are told apart by what lies further up.
+ */
+static void join_sites(struct d9_loader *l, const struct d9_ev_site *e, d9_u32 hook, d9_u32 proc)
+{
+	if (!e->ra || !e->depth || !strcmp(l->t->hooks.v[hook].name, "task_dump"))
+		return;
+	d9_u64 key = (e->ra ^ (d9_u64)e->depth << 40) * 31 + ((d9_u64)hook << 32 | proc);
+	d9_u32 first = d9_map_get(&l->places, key);
+	const struct d9_trace_site *s = first == D9_MAP_EMPTY ? NULL : &l->t->sites.v[first];
+	if (s && s->ra == e->ra && s->depth == e->depth && s->hook == hook && s->proc == proc)
+		d9_map_put(&l->t->families.v[l->family].sites, e->id, first);
+	else
+		d9_map_put(&l->places, key, site_index(l, e->id));
+}
+
 static void take_site(struct d9_loader *l, const struct d9_segr_event *ev)
 {
 	const struct d9_ev_site *e = (const void *)ev->rec;
-	d9_u32 hook = hook_index(l, e->hook), proc = proc_index(l, e->proc), i = site_index(l, e->id);
+	d9_u32 hook = hook_index(l, e->hook), proc = proc_index(l, e->proc);
+	if (d9_map_get(&l->t->families.v[l->family].sites, e->id) == D9_MAP_EMPTY)
+		join_sites(l, e, hook, proc);
+	d9_u32 i = site_index(l, e->id);
 	struct d9_trace_site *s = &l->t->sites.v[i];
 	*s = (struct d9_trace_site){.ra = e->ra,
 				    .hook = hook,

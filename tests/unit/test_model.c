@@ -118,6 +118,23 @@ START_TEST(r1_home_is_the_most_frequent_event_wait)
 }
 END_TEST
 
+/* Two threads that come there for the first time at once each give the place a number. */
+START_TEST(a_place_with_two_numbers_is_one)
+{
+	d9_u32 a = tb_site(&B, "epoll_wait", 0x1000, 400, NULL), b = tb_site(&B, "epoll_wait", 0x1000, 400, NULL),
+	       deeper = tb_site(&B, "epoll_wait", 0x1000, 408, NULL);
+	ck_assert_uint_ne(a, b);
+	tb_span(&B, 1, a, (struct tb_span){.t0 = MS(1), .t1 = MS(2)});
+	tb_span(&B, 1, b, (struct tb_span){.t0 = MS(3), .t1 = MS(4)});
+	tb_span(&B, 1, deeper, (struct tb_span){.t0 = MS(5), .t1 = MS(6)});
+	analyse();
+	const struct d9_trace_thread *th = &T->threads.v[thread(100)];
+	ck_assert_uint_eq(th->spans.n, 3);
+	ck_assert_uint_eq(th->spans.v[0].site, th->spans.v[1].site);
+	ck_assert_uint_ne(th->spans.v[1].site, th->spans.v[2].site);
+}
+END_TEST
+
 START_TEST(r2_nested_wait_is_no_park)
 {
 	/* the same function waits for another descriptor 21 KB deeper, inside a callback */
@@ -2405,6 +2422,7 @@ END_TEST
 int main(void)
 {
 	const TTest *const with_trace[] = {r1_home_is_the_most_frequent_event_wait,
+					   a_place_with_two_numbers_is_one,
 					   r2_nested_wait_is_no_park,
 					   r3_depth_alone_does_not_decide,
 					   r4_distance_in_the_code,
