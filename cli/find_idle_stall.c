@@ -5,43 +5,11 @@
  * Of runtimes whose polls say which worker did them.  One that runs on the thread that asks it to may just not be asked.
  */
 #include "findings.h"
+#include "runtime_waits.h"
 
 #define STALL_MIN_NS 400000000ull /* longer than a thread that was woken waits for a CPU */
 
-struct wait {
-	d9_u32 thread, index; /* index: of the model's queued, D9_NO_INDEX = it was not polled any more */
-	d9_u32 module;
-	d9_u64 task, t0, t1;
-};
-struct group {                  /* of a runtime */
-	D9_VEC(d9_u32) workers; /* threads */
-	D9_VEC(struct wait) late;
-	bool untold; /* somebody polls that is not told to be a worker */
-};
-
-static void gather(const struct d9_model *m, d9_u32 thread, struct group *all)
-{
-	const struct d9_trace_thread *th = &m->t->threads.v[thread];
-	const struct d9_model_thread *mt = &m->threads[thread];
-	for (size_t i = 0; i < th->rt.n; i++) {
-		const struct d9_rt_span *r = &th->rt.v[i];
-		if (r->park || d9_is_pool(r))
-			continue;
-		struct group *g = &all[d9_model_runtime(m, th->proc, r->module, r->runtime)];
-		g->untold |= r->worker == D9_NO_INDEX;
-		if (!g->workers.n || g->workers.v[g->workers.n - 1] != thread)
-			d9_vec_push(&g->workers, thread);
-	}
-	for (d9_u32 i = 0; i < mt->queued.n; i++) {
-		const struct d9_queued *q = &mt->queued.v[i];
-		const struct d9_rt_span *r = &th->rt.v[q->rt];
-		if (q->t1 - q->t0 >= STALL_MIN_NS && !d9_is_pool(r))
-			d9_vec_push(&all[d9_model_runtime(m, th->proc, r->module, r->runtime)].late,
-				    (struct wait){thread, i, r->module, r->task, q->t0, q->t1});
-	}
-}
-
-static void gather_left(const struct d9_model *m, struct group *all)
+static void gather_left(const struct d9_model *m, struct d9_runtime_waits *all)
 {
 	for (size_t i = 0; i < m->left.n; i++) {
 		const struct d9_left *l = &m->left.v[i];
@@ -49,7 +17,7 @@ static void gather_left(const struct d9_model *m, struct group *all)
 		d9_u64 end = p && p->end_how && p->end_t < m->t->to ? p->end_t : m->t->to;
 		if (l->t0 + STALL_MIN_NS <= end)
 			d9_vec_push(&all[d9_model_runtime(m, l->proc, l->module, l->runtime)].late,
-				    (struct wait){l->thread, D9_NO_INDEX, l->module, l->task, l->t0, end});
+				    (struct d9_late){l->thread, D9_NO_INDEX, l->module, l->task, l->t0, end});
 	}
 }
 
@@ -64,7 +32,8 @@ static bool was_parked(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u6
 	return parked * 10 >= (t1 - t0) * 9;
 }
 
-static bool nobody_looked(const struct d9_model *m, d9_u32 proc, const struct group *g, const struct wait *w)
+static bool nobody_looked(const struct d9_model *m, d9_u32 proc, const struct d9_runtime_waits *g,
+			  const struct d9_late *w)
 {
 	for (size_t i = 0; i < g->workers.n; i++)
 		if (!was_parked(m, g->workers.v[i], w->t0, w->t1))
@@ -72,7 +41,7 @@ static bool nobody_looked(const struct d9_model *m, d9_u32 proc, const struct gr
 	return g->workers.n && !d9_model_has_hole(m, proc, w->t0, w->t1);
 }
 
-static void report(struct d9_model *m, struct d9_findings *out, const struct wait *w, size_t workers, d9_u64 tasks)
+static void report(struct d9_model *m, struct d9_findings *out, const struct d9_late *w, size_t workers, d9_u64 tasks)
 {
 	struct d9_finding *f = d9_finding_add(out, "idle-stall", w->thread);
 	char dur[32];
@@ -94,12 +63,12 @@ static void report(struct d9_model *m, struct d9_findings *out, const struct wai
 		"`d9 task KEY` shows who woke it last: was it woken for the runtime, and the runtime's workers told?";
 }
 
-static void judge(struct d9_model *m, struct d9_findings *out, d9_u32 proc, const struct group *g)
+static void judge(struct d9_model *m, struct d9_findings *out, d9_u32 proc, const struct d9_runtime_waits *g)
 {
-	const struct wait *worst = NULL;
+	const struct d9_late *worst = NULL;
 	d9_u64 tasks = 0;
 	for (size_t i = 0; i < g->late.n && !g->untold; i++) {
-		const struct wait *w = &g->late.v[i];
+		const struct d9_late *w = &g->late.v[i];
 		if (!nobody_looked(m, proc, g, w))
 			continue;
 		tasks++;
@@ -112,14 +81,9 @@ static void judge(struct d9_model *m, struct d9_findings *out, d9_u32 proc, cons
 
 void d9_find_idle_stall(struct d9_model *m, struct d9_findings *out)
 {
-	struct group *all = d9_must_alloc(m->runtimes.n + 1, sizeof(*all));
-	for (d9_u32 i = 0; m->runtimes.n && i < m->t->threads.n; i++)
-		gather(m, i, all);
+	struct d9_runtime_waits *all = d9_runtime_waits(m, STALL_MIN_NS);
 	gather_left(m, all);
-	for (size_t i = 0; i < m->runtimes.n; i++) {
+	for (size_t i = 0; i < m->runtimes.n; i++)
 		judge(m, out, m->runtimes.v[i].proc, &all[i]);
-		d9_vec_free(&all[i].workers);
-		d9_vec_free(&all[i].late);
-	}
-	free(all);
+	d9_runtime_waits_free(m, all);
 }

@@ -5,38 +5,9 @@
  * meanwhile, or where what the workers did not get was a CPU.
  */
 #include "findings.h"
+#include "runtime_waits.h"
 
 #define JUDGED 256u /* of the longest waits of a runtime */
-
-struct wait {
-	d9_u32 thread;
-	d9_u64 t0, t1;
-};
-struct group {                    /* of a runtime */
-	D9_VEC(d9_u32) workers;   /* threads */
-	D9_VEC(struct wait) late; /* of D9_WARN_NS and more */
-};
-
-static void gather(const struct d9_model *m, d9_u32 thread, struct group *all)
-{
-	const struct d9_trace_thread *th = &m->t->threads.v[thread];
-	const struct d9_model_thread *mt = &m->threads[thread];
-	for (size_t i = 0; i < th->rt.n; i++) {
-		const struct d9_rt_span *r = &th->rt.v[i];
-		if (r->park || d9_is_pool(r))
-			continue;
-		struct group *g = &all[d9_model_runtime(m, th->proc, r->module, r->runtime)];
-		if (!g->workers.n || g->workers.v[g->workers.n - 1] != thread)
-			d9_vec_push(&g->workers, thread);
-	}
-	for (size_t i = 0; i < mt->queued.n; i++) {
-		const struct d9_queued *q = &mt->queued.v[i];
-		const struct d9_rt_span *r = &th->rt.v[q->rt];
-		if (q->t1 - q->t0 >= D9_WARN_NS && !d9_is_pool(r))
-			d9_vec_push(&all[d9_model_runtime(m, th->proc, r->module, r->runtime)].late,
-				    (struct wait){thread, q->t0, q->t1});
-	}
-}
 
 /*
  * Did the worker poll one task of the runtime after the other from t0 to t1?  *polls: adds how many.  What it did between them, for
@@ -62,8 +33,8 @@ static bool is_busy(const struct d9_model *m, d9_u32 thread, const struct d9_run
 	       d9_model_run_delay(m, thread, t0, t1, &delay, &window) && delay * 2 < t1 - t0;
 }
 
-static bool is_for_want_of_workers(const struct d9_model *m, const struct d9_runtime *of, const struct group *g,
-				   const struct wait *w, d9_u64 *ret_polls)
+static bool is_for_want_of_workers(const struct d9_model *m, const struct d9_runtime *of,
+				   const struct d9_runtime_waits *g, const struct d9_late *w, d9_u64 *ret_polls)
 {
 	*ret_polls = 0;
 	for (size_t i = 0; i < g->workers.n; i++)
@@ -74,13 +45,13 @@ static bool is_for_want_of_workers(const struct d9_model *m, const struct d9_run
 
 static int longest_first(const void *a, const void *b)
 {
-	const struct wait *x = a, *y = b;
+	const struct d9_late *x = a, *y = b;
 	d9_u64 p = x->t1 - x->t0, q = y->t1 - y->t0;
 	return p != q ? (p > q ? -1 : 1) : x->t0 < y->t0 ? -1 : x->t0 > y->t0;
 }
 
-static void report(struct d9_findings *out, const struct d9_runtime *of, const struct group *g, const struct wait *w,
-		   d9_u64 polls, d9_u64 count, d9_u64 total)
+static void report(struct d9_findings *out, const struct d9_runtime *of, const struct d9_runtime_waits *g,
+		   const struct d9_late *w, d9_u64 polls, d9_u64 count, d9_u64 total)
 {
 	struct d9_finding *f = d9_finding_add(out, "wake-delay", w->thread);
 	char dur[32];
@@ -99,14 +70,15 @@ static void report(struct d9_findings *out, const struct d9_runtime *of, const s
 	f->try[1] = "Give the runtime more workers if there are CPUs for them, or take in less at a time.";
 }
 
-static void judge(const struct d9_model *m, struct d9_findings *out, const struct d9_runtime *of, struct group *g)
+static void judge(const struct d9_model *m, struct d9_findings *out, const struct d9_runtime *of,
+		  struct d9_runtime_waits *g)
 {
-	const struct wait *worst = NULL;
+	const struct d9_late *worst = NULL;
 	d9_u64 count = 0, total = 0, polls, polls_then = 0;
 	if (g->late.n)
 		qsort(g->late.v, g->late.n, sizeof(*g->late.v), longest_first);
 	for (size_t i = 0; i < g->late.n && i < JUDGED; i++) {
-		const struct wait *w = &g->late.v[i];
+		const struct d9_late *w = &g->late.v[i];
 		if (!is_for_want_of_workers(m, of, g, w, &polls))
 			continue;
 		count++;
@@ -122,13 +94,8 @@ static void judge(const struct d9_model *m, struct d9_findings *out, const struc
 
 void d9_find_wake_delay(struct d9_model *m, struct d9_findings *out)
 {
-	struct group *all = d9_must_alloc(m->runtimes.n + 1, sizeof(*all));
-	for (d9_u32 i = 0; m->runtimes.n && i < m->t->threads.n; i++)
-		gather(m, i, all);
-	for (size_t i = 0; i < m->runtimes.n; i++) {
+	struct d9_runtime_waits *all = d9_runtime_waits(m, D9_WARN_NS);
+	for (size_t i = 0; i < m->runtimes.n; i++)
 		judge(m, out, &m->runtimes.v[i], &all[i]);
-		d9_vec_free(&all[i].workers);
-		d9_vec_free(&all[i].late);
-	}
-	free(all);
+	d9_runtime_waits_free(m, all);
 }

@@ -68,15 +68,8 @@ static void add_told(struct d9_model *m, d9_u32 thread)
 int d9_moment_order(const void *a, const void *b)
 {
 	const struct d9_moment *x = a, *y = b;
-	if (x->proc != y->proc)
-		return x->proc < y->proc ? -1 : 1;
-	if (x->module != y->module)
-		return x->module < y->module ? -1 : 1;
-	if (x->task != y->task)
-		return x->task < y->task ? -1 : 1;
-	if (x->t != y->t)
-		return x->t < y->t ? -1 : 1;
-	return (int)x->what - (int)y->what; /* in the order of a life */
+	int r = d9_by(x->proc, y->proc) ?: d9_by(x->module, y->module) ?: d9_by(x->task, y->task) ?: d9_by(x->t, y->t);
+	return r ?: (int)x->what - (int)y->what; /* in the order of a life */
 }
 
 static bool is_made(const struct d9_model *m, const struct d9_moment *x)
@@ -218,11 +211,7 @@ static void add_moment(struct d9_model *m, const struct d9_moment *x, saying *sa
 static int by_what(const void *a, const void *b)
 {
 	const struct said *x = a, *y = b;
-	if (x->what != y->what)
-		return x->what < y->what ? -1 : 1;
-	if (x->runtime != y->runtime)
-		return x->runtime < y->runtime ? -1 : 1;
-	return x->id < y->id ? -1 : x->id > y->id;
+	return d9_by(x->what, y->what) ?: d9_by(x->runtime, y->runtime) ?: d9_by(x->id, y->id);
 }
 
 static void count_ids(struct d9_model *m, saying *said)
@@ -239,11 +228,7 @@ static void count_ids(struct d9_model *m, saying *said)
 static int by_id(const void *a, const void *b)
 {
 	const struct d9_runtime *x = a, *y = b;
-	if (x->proc != y->proc)
-		return x->proc < y->proc ? -1 : 1;
-	if (x->module != y->module)
-		return x->module < y->module ? -1 : 1;
-	return x->id < y->id ? -1 : x->id > y->id;
+	return d9_by(x->proc, y->proc) ?: d9_by(x->module, y->module) ?: d9_by(x->id, y->id);
 }
 
 void d9_tasks_find(struct d9_model *m)

@@ -177,7 +177,7 @@ static void cause_stack(const struct d9_model *m, const struct d9_finding *f, bo
 }
 
 /* The task that was polled meanwhile. */
-static void polled_task(const struct d9_model *m, const struct d9_finding *f)
+static void polled_task(struct d9_model *m, const struct d9_finding *f)
 {
 	if (!f->spans.n)
 		return;
@@ -185,13 +185,11 @@ static void polled_task(const struct d9_model *m, const struct d9_finding *f)
 	const struct d9_rt_span *poll = d9_model_task_poll(m, f->spans.v[0].thread, r.t0, r.t1);
 	if (!poll)
 		return;
-	struct d9_task_names names = {0};
 	d9_u32 proc = m->t->threads.v[f->spans.v[0].thread].proc;
-	struct d9_bytes b = d9_task_called(m, &names, proc, poll->module, poll->task);
+	struct d9_bytes b = d9_model_task_name(m, proc, poll->module, poll->task);
 	char key[D9_TASK_KEY_BYTES], *name = d9_clean_copy(b.p, b.n);
 	printf("      task:  %s  %s\n", d9_task_key(m, proc, poll->module, poll->task, key), name);
 	free(name);
-	d9_task_names_free(&names);
 }
 
 static void victims(const struct d9_model *m, const struct d9_finding *f)

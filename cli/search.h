@@ -19,4 +19,22 @@
 		d9_lo;                                               \
 	})
 
+/* Of two numbers, as qsort wants to know it. */
+static inline int d9_by(uint64_t a, uint64_t b) { return a < b ? -1 : a > b; }
+
+/* Index of the first of n items, of `size` bytes each and in that order, that does not come before `wanted`; n if all do. */
+static inline size_t d9_first_from(const void *v, size_t n, size_t size, const void *wanted,
+				   int (*order)(const void *, const void *))
+{
+	size_t lo = 0, hi = n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (order((const char *)v + mid * size, wanted) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 #endif

@@ -4,13 +4,7 @@
 static int order(const void *a, const void *b)
 {
 	const struct d9_task_dump *x = a, *y = b;
-	if (x->proc != y->proc)
-		return x->proc < y->proc ? -1 : 1;
-	if (x->module != y->module)
-		return x->module < y->module ? -1 : 1;
-	if (x->task != y->task)
-		return x->task < y->task ? -1 : 1;
-	return x->t < y->t ? -1 : x->t > y->t;
+	return d9_by(x->proc, y->proc) ?: d9_by(x->module, y->module) ?: d9_by(x->task, y->task) ?: d9_by(x->t, y->t);
 }
 
 void d9_task_dumps_find(const struct d9_model *m, struct d9_task_dumps *ret)
@@ -34,27 +28,14 @@ void d9_task_dumps_find(const struct d9_model *m, struct d9_task_dumps *ret)
 		qsort(ret->of.v, ret->of.n, sizeof(*ret->of.v), order);
 }
 
-static size_t first_from(const struct d9_task_dumps *d, const struct d9_task_dump *wanted)
-{
-	size_t lo = 0, hi = d->of.n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (order(&d->of.v[mid], wanted) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 size_t d9_task_dumps_in(const struct d9_task_dumps *d, d9_u32 proc, d9_u32 module, d9_u64 task, d9_u64 from, d9_u64 to,
 			const struct d9_task_dump **ret)
 {
 	struct d9_task_dump wanted = {.proc = proc, .module = module, .task = task, .t = from};
-	size_t lo = first_from(d, &wanted);
+	size_t lo = d9_first_from(d->of.v, d->of.n, sizeof(wanted), &wanted, order);
 	wanted.t = to + (to != D9_NOT_KNOWN);
 	*ret = d->of.n ? d->of.v + lo : NULL;
-	return first_from(d, &wanted) - lo;
+	return d9_first_from(d->of.v, d->of.n, sizeof(wanted), &wanted, order) - lo;
 }
 
 const struct d9_stack *d9_task_dump_stack(const struct d9_model *m, struct d9_task_dumps *d,

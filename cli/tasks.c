@@ -172,25 +172,6 @@ void d9_tasks_make(const struct d9_model *m, struct d9_tasks *ret)
 	}
 }
 
-struct d9_bytes d9_task_called(const struct d9_model *m, struct d9_task_names *names, d9_u32 proc, d9_u32 module,
-			       d9_u64 task)
-{
-	struct d9_moment wanted = {.proc = proc, .module = module, .task = task};
-	size_t lo = 0, hi = m->moments.n;
-	while (lo < hi) { /* the first that is not before it */
-		size_t mid = lo + (hi - lo) / 2;
-		if (d9_moment_order(&m->moments.v[mid], &wanted) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	struct d9_task k = {0};
-	for (; lo < m->moments.n && d9_same_task(&m->moments.v[lo], &wanted) && !k.name.n; lo++)
-		if (m->moments.v[lo].what == D9_TASK_SPAWN)
-			add(m, names, &k, &m->moments.v[lo]);
-	return k.name;
-}
-
 struct d9_tasks *d9_model_tasks(struct d9_model *m)
 {
 	if (!m->tasks) {
@@ -202,8 +183,14 @@ struct d9_tasks *d9_model_tasks(struct d9_model *m)
 
 struct d9_bytes d9_model_task_name(struct d9_model *m, d9_u32 proc, d9_u32 module, d9_u64 task)
 {
-	(void)d9_model_tasks(m);
-	return d9_task_called(m, &m->tasks->names, proc, module, task);
+	struct d9_tasks *t = d9_model_tasks(m);
+	struct d9_moment wanted = {.proc = proc, .module = module, .task = task};
+	struct d9_task k = {0};
+	for (size_t i = d9_first_from(m->moments.v, m->moments.n, sizeof(wanted), &wanted, d9_moment_order);
+	     i < m->moments.n && d9_same_task(&m->moments.v[i], &wanted) && !k.name.n; i++)
+		if (m->moments.v[i].what == D9_TASK_SPAWN)
+			add(m, &t->names, &k, &m->moments.v[i]);
+	return k.name;
 }
 
 const char *d9_task_key(const struct d9_model *m, d9_u32 proc, d9_u32 module, d9_u64 id, char buf[D9_TASK_KEY_BYTES])

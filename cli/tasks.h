@@ -49,10 +49,7 @@ void d9_tasks_free(struct d9_tasks *t);
 #define D9_TASK_KEY_BYTES 48
 const char *d9_task_key(const struct d9_model *m, d9_u32 proc, d9_u32 module, d9_u64 id, char buf[D9_TASK_KEY_BYTES]);
 
-/* What one task is called, without making all of them; n 0 = it has no name. */
-struct d9_bytes d9_task_called(const struct d9_model *m, struct d9_task_names *names, d9_u32 proc, d9_u32 module,
-			       d9_u64 task);
-/* ... kept with the model's tasks. */
+/* What a task is called, of those that --pid and --thread leave out too; n 0 = it has no name. */
 struct d9_bytes d9_model_task_name(struct d9_model *m, d9_u32 proc, d9_u32 module, d9_u64 task);
 
 #endif

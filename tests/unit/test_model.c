@@ -1666,11 +1666,9 @@ START_TEST(lives_of_tasks)
 	ck_assert_uint_eq(k[2].idle_since, D9_NOT_KNOWN);
 	ck_assert_uint_eq(k[3].polls, 0);
 	ck_assert_uint_eq(k[3].idle_since, D9_NOT_KNOWN);
-	struct d9_task_names names = {0};
-	ck_assert_uint_eq(d9_task_called(M, &names, k[0].proc, 0, 7).n, 0);
-	ck_assert_uint_eq(d9_task_called(M, &names, k[0].proc, 0, 10).n, 3);
-	ck_assert_uint_eq(d9_task_called(M, &names, k[0].proc, 1, 10).n, 0);
-	d9_task_names_free(&names);
+	ck_assert_uint_eq(d9_model_task_name(M, k[0].proc, 0, 7).n, 0);
+	ck_assert_uint_eq(d9_model_task_name(M, k[0].proc, 0, 10).n, 3);
+	ck_assert_uint_eq(d9_model_task_name(M, k[0].proc, 1, 10).n, 0);
 	d9_tasks_free(&all);
 	T->threads.v[thread(100)].shown = false;
 	d9_tasks_make(M, &all);
