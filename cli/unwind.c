@@ -8,6 +8,7 @@
  */
 #include "space.h"
 
+#include "format/code.h"
 #include "format/events.h"
 #include "perf_map.h"
 #include "search.h"
@@ -166,16 +167,11 @@ void d9_unwind_forget(struct d9_space *s)
 	s->unwind = NULL;
 }
 
-/* Does a call instruction end just before address?  e8 rel32; ff /2 with its usual operands. */
+/* Does a call instruction end just before address? */
 static bool follows_call(const struct d9_space *s, d9_u64 address)
 {
-	unsigned char b[7];
-	if (d9_space_read(s, address - sizeof(b), b, sizeof(b)) < 0)
-		return false;
-	return b[2] == 0xe8 || (b[5] == 0xff && (b[6] & 0x38) == 0x10) || (b[4] == 0xff && (b[5] & 0xf8) == 0x50) ||
-	       (b[4] == 0xff && b[5] == 0x14) || (b[3] == 0xff && b[4] == 0x54) ||
-	       (b[1] == 0xff && ((b[2] & 0xf8) == 0x90 || b[2] == 0x15)) ||
-	       (b[0] == 0xff && (b[1] == 0x94 || b[1] == 0x14));
+	d9_u8 b[D9_CALL_BYTES];
+	return d9_space_read(s, address - sizeof(b), b, sizeof(b)) >= 0 && d9_is_call(b);
 }
 
 /* After a step by frame pointer: an address that is no return address of known code is the end, not a frame. */

@@ -300,11 +300,9 @@ static d9_u64 step_end(const struct d9_drain *d, d9_u64 end)
 }
 
 /* One step: what the arena has up to t_pass.  The last also tells of those who live and those who ended. */
-static int step(struct d9_drain *d, unsigned flags, bool is_last)
+static int step(struct d9_drain *d, unsigned flags, bool is_last, d9_u64 mono)
 {
-	d9_u64 mono = d9_mono_ns();
 	int r;
-	heartbeat(d, mono);
 	if (!d->open && (r = d9_drain_open_segment(d)))
 		return r;
 	if ((r = d9_define_changed(d)) || (r = tell_switches(d)) || (r = take_chunks(d)))
@@ -320,17 +318,19 @@ static int step(struct d9_drain *d, unsigned flags, bool is_last)
 	return 0;
 }
 
-static int pass(struct d9_drain *d, unsigned flags, d9_u64 end)
+static int pass(struct d9_drain *d, unsigned flags, d9_u64 end, d9_u64 mono)
 {
 	for (int before = -1;;) {
 		/* A step that finds nothing, because what is oldest is not finished, is followed by the last. */
 		d->t_pass = d->moved == before ? end : step_end(d, end);
 		before = d->moved;
-		int r = step(d, flags, d->t_pass == end);
+		int r = step(d, flags, d->t_pass == end, mono);
 		if (r)
 			return r;
 		if (d->t_pass == end)
 			break;
+		mono = d9_mono_ns();
+		heartbeat(d, mono);
 	}
 	d9_live_told(d);
 	d9_live_free_slots(d);
@@ -351,7 +351,7 @@ int d9_drain_pass(struct d9_drain *d, unsigned flags)
 		d->live_mono = mono;
 		d9_live_check(d);
 	}
-	int r = pass(d, flags, end);
+	int r = pass(d, flags, end, mono);
 	if (r < 0) {
 		forget_taken(d);
 		if (d->open)

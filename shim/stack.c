@@ -14,7 +14,8 @@
 /* A stack has holes that nobody wrote: ours for frames, and the drainer's at a slice. */
 int d9_on_valgrind;
 void d9_stack_start(void) { d9_on_valgrind = d9_ask_valgrind(D9_RUNNING_ON_VALGRIND, 0, 0, 0) != 0; }
-D9_READS_STACK d9_u32 d9_stack_walk(d9_u64 fp, d9_u64 lo, d9_u64 hi, d9_u64 *ret, d9_u32 max)
+
+D9_READS_STACK d9_u32 d9_stack_walk(d9_u64 fp, d9_u64 lo, d9_u64 hi, d9_u64 *ret, d9_u32 max, d9_u64 *ret_fp)
 {
 	d9_u32 n = 0;
 	d9_stack_say_defined(&fp, sizeof(fp)); /* whatever the code keeps in rbp */
@@ -29,6 +30,8 @@ D9_READS_STACK d9_u32 d9_stack_walk(d9_u64 fp, d9_u64 lo, d9_u64 hi, d9_u64 *ret
 			break;
 		fp = next;
 	}
+	if (ret_fp)
+		*ret_fp = fp;
 	return n;
 }
 
@@ -78,7 +81,7 @@ void d9_stack_plan(struct d9_cell *me, const void *fp, struct d9_stack_plan *ret
 	if (d9_shim.stacks == D9_STACKS_OFF || !d9_stack_known(me, sp))
 		return;
 	if (d9_shim.stacks != D9_STACKS_SLICE) {
-		ret->n = d9_stack_walk((d9_u64)fp, me->stack_lo, me->stack_hi, ret->frames, D9_STACK_FRAMES);
+		ret->n = d9_stack_walk((d9_u64)fp, me->stack_lo, me->stack_hi, ret->frames, D9_STACK_FRAMES, NULL);
 		if (ret->n >= FRAMES_ENOUGH || d9_shim.stacks == D9_STACKS_FP) {
 			plan_frames(ret);
 			return;
@@ -89,19 +92,6 @@ void d9_stack_plan(struct d9_cell *me, const void *fp, struct d9_stack_plan *ret
 	ret->hi = me->stack_hi;
 	ret->n = (left < D9_SLICE_BYTES ? (d9_u32)left : D9_SLICE_BYTES) & ~7u;
 	ret->bytes = 8 + (d9_u32)sizeof(struct d9_slice) + ret->n;
-}
-
-/* Is `top` one of the frames from fp on? */
-D9_READS_STACK static bool leads_to(d9_u64 fp, d9_u64 top)
-{
-	for (d9_u32 n = 0; n < D9_STACK_FRAMES && fp < top && !(fp & 7); n++) {
-		d9_u64 next = *(const volatile d9_u64 *)fp;
-		d9_stack_say_defined(&next, sizeof(next));
-		if (next <= fp)
-			return false;
-		fp = next;
-	}
-	return fp == top;
 }
 
 /* The frame pointer that the function saved which returns to this place, if it saved one there: 0 = none. */
@@ -120,10 +110,14 @@ void d9_stack_plan_words(struct d9_cell *me, const struct d9_stack_words *w, str
 	*ret = (struct d9_stack_plan){.kind = D9_TAIL_NONE};
 	if (d9_shim.stacks == D9_STACKS_OFF)
 		return;
-	if (d9_shim.stacks != D9_STACKS_SLICE && (leads_to((d9_u64)w->fp, w->hi) || d9_shim.stacks == D9_STACKS_FP)) {
-		ret->n = d9_stack_walk((d9_u64)w->fp, me->stack_lo, w->hi, ret->frames, D9_STACK_FRAMES);
-		plan_frames(ret);
-		return;
+	if (d9_shim.stacks != D9_STACKS_SLICE) {
+		d9_u64 fp;
+		ret->n = d9_stack_walk((d9_u64)w->fp, me->stack_lo, w->hi, ret->frames, D9_STACK_FRAMES, &fp);
+		if (fp == w->hi || d9_shim.stacks == D9_STACKS_FP) {
+			plan_frames(ret);
+			return;
+		}
+		ret->n = 0;
 	}
 	ret->words = *w;
 	ret->words.n = 0;

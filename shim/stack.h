@@ -28,8 +28,9 @@ static inline void d9_stack_say_defined(const void *p, d9_u64 n)
 /*
  * Return addresses along a chain of frame pointers.  fp: a frame pointer; [lo, hi): readable stack.  Writes
  * at most max, returns how many; stops at the first step that is misaligned, out of bounds or not upward.
+ * *ret_fp: the frame pointer at which it stopped; NULL: nobody asks.
  */
-d9_u32 d9_stack_walk(d9_u64 fp, d9_u64 lo, d9_u64 hi, d9_u64 *ret, d9_u32 max);
+d9_u32 d9_stack_walk(d9_u64 fp, d9_u64 lo, d9_u64 hi, d9_u64 *ret, d9_u32 max, d9_u64 *ret_fp);
 
 /*
  * Makes sure that [sp, me->stack_hi) is readable and remembers it.  False: this is not the stack the thread

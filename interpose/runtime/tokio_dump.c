@@ -6,6 +6,7 @@
  * words_next    who meets a form     the same    add: room of its own for each
  */
 #include "tokio_dump.h"
+#include "format/code.h"
 #include "interpose/real.h"
 #include "shim/calls.h"
 #include "shim/stack.h"
@@ -33,15 +34,6 @@ static struct forms {
 bool d9_tokio_room_for_dumps(void)
 {
 	return d9_shim.task_dumps == D9_TASK_DUMPS_OFF || forms || d9_map_kept(sizeof(*forms), (void **)&forms);
-}
-
-/* Might a call have left this address?  e8 rel32; ff /2 with its usual operands. */
-static bool follows_call(const d9_u8 *p)
-{
-	return p[-5] == 0xe8 || (p[-2] == 0xff && (p[-1] & 0x38) == 0x10) ||
-	       (p[-3] == 0xff && (p[-2] & 0xf8) == 0x50) || (p[-3] == 0xff && p[-2] == 0x14) ||
-	       (p[-4] == 0xff && p[-3] == 0x54) || (p[-6] == 0xff && ((p[-5] & 0xf8) == 0x90 || p[-5] == 0x15)) ||
-	       (p[-7] == 0xff && (p[-6] == 0x94 || p[-6] == 0x14));
 }
 
 D9_READS_STACK static inline d9_u64 word_of(const d9_u64 *stack, d9_u32 i)
@@ -80,7 +72,7 @@ static d9_u32 find_words(const struct d9_tokio_copy *c, const d9_u64 *stack, d9_
 	const d9_u64 size = c->code_hi - c->code_lo;
 	for (d9_u32 i = 0; i < length; i++) {
 		d9_u64 w = word_of(stack, i) - c->code_lo;
-		if (w < 8 || w >= size || !follows_call((const d9_u8 *)(c->code_lo + w)))
+		if (w < D9_CALL_BYTES || w >= size || !d9_is_call((const d9_u8 *)(c->code_lo + w - D9_CALL_BYTES)))
 			continue;
 		if (n == max)
 			return max + 1;

@@ -74,7 +74,7 @@ static __attribute__((noinline)) int deeper(int n)
 	d9_u64 a = d9_tsc();
 	for (int i = 0; i < LOOP; i++)
 		sink = d9_stack_walk((d9_u64)__builtin_frame_address(0), d9_me->stack_lo, d9_me->stack_hi, frames,
-				     D9_STACK_FRAMES);
+				     D9_STACK_FRAMES, NULL);
 	walk_ns = (double)(d9_tsc() - a) * tsc_ns / LOOP;
 	return (int)sink;
 }
