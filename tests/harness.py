@@ -57,6 +57,10 @@ def equal(got, want, what):
     check(got == want, "%s: %r, not %r" % (what, got, want))
 
 
+def equal_least(got, least, what):
+    check(got >= least, "%s: %d, not %d or more" % (what, got, least))
+
+
 def wait_until(condition, message, seconds=20, every=0.02):
     """For what a program does in its own time: asks every so many seconds, and returns the first answer that is true."""
     end = time.monotonic() + seconds

@@ -385,7 +385,3 @@ def recording(box):
     check(not [e for e in events if e["event"] == "gap"], "events were lost")
     check(min(e["t_ns"] for e in events) > 0 and any(e["dur_ns"] for e in events if e["event"] == "span"), "times that stand still")
     return events
-
-
-def equal_least(got, least, what):
-    check(got >= least, "%s: %d, not %d or more" % (what, got, least))

@@ -10,8 +10,8 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
 import http_load  # noqa: E402
-from harness import check, equal  # noqa: E402
-from services import SERVICES, equal_least, recording, waits  # noqa: E402
+from harness import check, equal, equal_least  # noqa: E402
+from services import SERVICES, recording, waits  # noqa: E402
 
 SECONDS = 4
 CLIENTS = 3

@@ -14,8 +14,8 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
 import http_load  # noqa: E402
-from harness import check, equal  # noqa: E402
-from services import equal_least, recording, waits  # noqa: E402
+from harness import check, equal, equal_least  # noqa: E402
+from services import recording, waits  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CLIENTS, ROUNDS, REQUESTS = 8, 6, 20  # at once; connections of each, one after the other; requests of each connection

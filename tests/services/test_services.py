@@ -6,8 +6,8 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
-from harness import check, children_of, equal, need  # noqa: E402
-from services import (REQUESTS, SERVICES, Postgres, both, calls, equal_least, haproxy_says, recording, run,  # noqa: E402
+from harness import check, children_of, equal, equal_least, need  # noqa: E402
+from services import (REQUESTS, SERVICES, Postgres, both, calls, haproxy_says, recording, run,  # noqa: E402
                       threads_of, waits)
 
 

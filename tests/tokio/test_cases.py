@@ -13,7 +13,8 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
-from harness import Skip, check, equal  # noqa: E402
+from harness import Skip, check, equal, equal_least  # noqa: E402
+from tasks import totals, truth_of  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MS = 1_000_000
@@ -23,20 +24,8 @@ def program(name):
     return harness.cargo(os.path.join(HERE, "cases"), name)
 
 
-def truth_of(r):
-    lines = r.lines("TRUTH")
-    equal(len(lines), 1, "lines of TRUTH in %s%s" % (r.out, r.err))
-    return {k: int(v) for k, v in lines[0].items()}
-
-
 def json_of(box, *words):
     return json.loads(box.d9(*words, "--json", box.dir).out)
-
-
-def totals(report):
-    """Polls and tasks of the runtimes, blocking pools apart, and the events that are missing."""
-    tasks = [r for p in report["processes"] for r in p["runtimes"] if r["module"] and r["runtime"] & 0xFFFFFF]
-    return sum(r["polls"] for r in tasks), sum(r["tasks"] for r in tasks), report["losses"]["dropped_events"]
 
 
 def said(findings):
@@ -224,7 +213,6 @@ def a_crowd_of_connections_before_two_workers(box):
     equal(sum(t["outcome"] == "alive" for t in of_them), 0, "tasks that did not end")
     check(any(re.search(r"\bserve\b|\bcrowd::", t["name"] or "") for t in of_them), "names: %s" % of_them[0])
     hists = report["hists"]
-    equal_least = lambda got, least, what: check(got >= least, "%s: %s, not %s or more" % (what, got, least))  # noqa: E731
     equal_least(hists["queue"]["count"], truth["answers"], "delays from wake to poll")
     equal_least(hists["queue"]["p99_ns"], 10 * hists["poll-span"]["p99_ns"], "the delays, compared with a poll that is part of them")
     late = [f for f in report["findings"] if f["id"] == "wake-delay"]

@@ -11,6 +11,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
 from contract.contract import Judge  # noqa: E402
 from harness import check, equal  # noqa: E402
+from tasks import totals, truth_of  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PENDING, READY, CANCELLED, WOKEN, ABORTED, UNKNOWN = 0, 1, 2, 3, 4, 0xFFFFFFFF
@@ -49,12 +50,6 @@ UNWINDS = ("panics", "evil_wakers", "blocking")  # a panic ends the program wher
 def runs(build, subtest):
     few = " " in build and "stripped" not in build and not os.environ.get("D9_TEST_MATRIX") and subtest in SUBTESTS and subtest not in FEW
     return not few and ("abort" not in build or subtest not in UNWINDS)
-
-
-def truth_of(r):
-    lines = r.lines("TRUTH")
-    equal(len(lines), 1, "lines of TRUTH")
-    return {k: int(v) for k, v in lines[0].items()}
 
 
 def is_job(e):
@@ -225,12 +220,8 @@ def d9_tasks_tells_what_was_recorded(box, build):
 STRESS = int(os.environ.get("D9_TEST_STRESS") or 60_000)
 
 
-def totals(box):
-    """What the report says of Tokio's tasks: polls and tasks, and the events that are missing."""
-    doc = json.loads(box.d9("report", "--json", box.dir, timeout=100 + STRESS / 2000).out)
-    all_of = [r for p in doc["processes"] for r in p["runtimes"] if r["module"]]
-    tasks = [r for r in all_of if r["runtime"] & 0xFFFFFF]
-    return sum(r["polls"] for r in tasks), sum(r["tasks"] for r in tasks), doc["losses"]["dropped_events"]
+def report_of(box):
+    return json.loads(box.d9("report", "--json", box.dir, timeout=100 + STRESS / 2000).out)
 
 
 def polls_beside_an_abort(box):
@@ -245,7 +236,7 @@ def polls_beside_an_abort(box):
 def a_poll_that_only_drops_its_task_is_none(box, build):
     _, truth, rec = record(box, build, "abort")
     check(rec.outcomes()[CANCELLED] >= 60, "tasks that were dropped: %s" % rec.outcomes())
-    polls, tasks, lost = totals(box)
+    polls, tasks, lost = totals(report_of(box))
     between(polls - rec.outcomes()[ABORTED], truth["polls"], polls, "polls")
     equal((tasks, lost), (truth["tasks"], 0), "tasks, losses")
 
@@ -255,7 +246,7 @@ def many_tasks_at_once(box, build):
     """A storm: whatever is made, woken, aborted and dropped at once is counted, and the program's own counts stay right."""
     r = box.run([program(build), "stress", str(STRESS)], rc=0, env={"D9_MEM_MB": "1024", "D9_TOTAL_MB": "65536"}, timeout=100 + STRESS / 2000)
     truth = truth_of(r)
-    polls, tasks, lost = totals(box)
+    polls, tasks, lost = totals(report_of(box))
     late = polls_beside_an_abort(box)
     print("# %d tasks, %d polls, %d of them beside an abort, %d events lost" % (truth["tasks"], truth["polls"], late, lost))
     check(truth["tasks"] >= STRESS, "too few tasks: %s" % truth)
