@@ -45,12 +45,13 @@ struct d9_drain {
 	d9_u8 module_defined[D9_N_MODULES]; /* 1 mapped, 2 gone */
 	d9_u8 type_defined[D9_N_TYPES];
 	/* across segments */
-	d9_u8 proc_ended[D9_N_PROCS];            /* its `exit` event is written */
-	d9_i32 proc_status[D9_N_PROCS];          /* waitpid status + 1 */
-	d9_u64 drops_told[D9_N_THREADS];         /* what the gap of this pass says + 1; 0: none */
-	d9_u64 drops_looked;                     /* when this pass looked for them */
-	d9_u64 cpu_sampled[D9_N_THREADS];        /* seen t at the last sample */
-	d9_u64 thread_seen[D9_N_THREADS];        /* newest t of a record of the slot */
+	d9_u8 proc_ended[D9_N_PROCS];     /* its `exit` event is written */
+	d9_i32 proc_status[D9_N_PROCS];   /* waitpid status + 1 */
+	d9_u64 drops_told[D9_N_THREADS];  /* what the gap of this pass says + 1; 0: none */
+	d9_u64 drops_looked;              /* when this pass looked for them */
+	d9_u64 cpu_sampled[D9_N_THREADS]; /* seen t at the last sample */
+	d9_u64 thread_seen[D9_N_THREADS]; /* newest t of a record of the slot */
+	d9_u64 gone_mono[D9_N_THREADS];   /* when a thread was found gone in the middle of something; 0: it was not */
 	_Alignas(64) d9_u8 copy[D9_CHUNK_BYTES]; /* the record being checked */
 	d9_u8 meta[D9_CHUNK_BYTES];              /* a definition being built */
 	_Alignas(64) d9_u8 writer[];

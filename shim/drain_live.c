@@ -19,6 +19,7 @@
 #define CPU_READS_A_PASS 100u /* schedstat files one pass reads: 9 us each */
 #define MODULES_EVERY_NS 5000000000ull
 #define MODULES_FIRST_NS 1000000000ull
+#define LEAVING_NS 2000000000ull
 #define USES_MAX ((1u << (32 - D9_SLOT_BITS)) - 2) /* a slot used so often is never given out again */
 
 #define HEAD(type) (D9_REC_HEAD(sizeof(struct d9_ev_##type), D9_EV_##type) | D9_COMMITTED)
@@ -106,6 +107,29 @@ static bool task_gone(int pid, int tid)
 	return !d9_sys3(SYS_access, (long)path, 0, 0);
 }
 
+static bool in_something(const struct d9_thread *s)
+{
+	bool held = false;
+	for (d9_u32 i = 0; i < D9_N_HELD; i++)
+		held |= d9_load_relaxed(&s->held[i].object) != 0;
+	return held || d9_load_acquire(&s->call.site) || d9_load_acquire(&s->poll.active);
+}
+
+/*
+ * The thread is gone.  If it was in the middle of something, it may be the first of a process that is ending, whose end will tell what
+ * it was in.  One that was cancelled there, or that left by a bare system call, is over when its process still goes on some time after.
+ */
+static bool ended_alone(struct d9_drain *d, d9_u32 slot)
+{
+	const struct d9_thread *s = &d->v.threads[slot];
+	d9_u64 mono = d9_mono_ns();
+	if (!in_something(s))
+		return true;
+	if (!d->gone_mono[slot])
+		d->gone_mono[slot] = mono;
+	return !d9_load_acquire(&d->v.procs[s->proc].end_said) && mono - d->gone_mono[slot] > LEAVING_NS;
+}
+
 /* A slot is dead if its task is gone; only threads that were silent are looked up. */
 static void check_slots(struct d9_drain *d)
 {
@@ -119,7 +143,7 @@ static void check_slots(struct d9_drain *d)
 		if (!proc_live(p))
 			continue;
 		checked++;
-		if (task_gone(p->pid, s->tid))
+		if (task_gone(p->pid, s->tid) && ended_alone(d, i))
 			d9_store_release(&s->state, D9_SLOT_DEAD);
 	}
 }
@@ -422,9 +446,9 @@ int d9_live_pending(struct d9_drain *d)
 	for (d9_u32 i = 0; i < n_slots(d); i++) {
 		const struct d9_thread *s = &d->v.threads[i];
 		d9_u32 state = d9_load_acquire(&s->state);
-		if (state != D9_SLOT_LIVE || s->proc >= n_procs(d) || d->proc_ended[s->proc] ||
+		if (state != D9_SLOT_LIVE || d->gone_mono[i] || s->proc >= n_procs(d) || d->proc_ended[s->proc] ||
 		    d->v.procs[s->proc].end_told)
-			continue; /* a thread that ended on its own is in no call any more; what a process left was told with its end */
+			continue; /* a thread that is gone is in no call any more; what a process left was told with its end, or will be */
 		d9_u64 now = d9_drain_now(d);
 		int r = tell_in_call(d, i, now);
 		if (!r)
@@ -511,7 +535,7 @@ void d9_live_free_slots(struct d9_drain *d)
 			return;
 		s->calls_open = 0;
 		s->use++;
-		d->drops_told[i] = d->thread_seen[i] = d->cpu_sampled[i] = 0;
+		d->drops_told[i] = d->thread_seen[i] = d->cpu_sampled[i] = d->gone_mono[i] = 0;
 		s->drops = s->drops_told = 0;
 		d9_store_release(&s->state, D9_SLOT_FREE);
 		d9_store_relaxed(&d->v.h->thread_free_hint, i);

@@ -68,13 +68,14 @@ struct place {
 };
 struct seen {
 	struct place *of[WRITERS];
-	d9_u64 n[WRITERS], lost, out_of_order;
+	d9_u64 n[WRITERS], lost, out_of_order, pending;
 };
 
 static int see(void *ctx, const struct d9_segr_event *ev)
 {
 	struct seen *s = ctx;
 	const struct d9_ev_wake *e = (const struct d9_ev_wake *)ev->rec;
+	s->pending += ev->id == D9_EV_pending;
 	if (ev->id == D9_EV_gap)
 		s->lost += ((const struct d9_ev_gap *)ev->rec)->events;
 	if (ev->id != D9_EV_wake || e->by >= WRITERS)
@@ -425,6 +426,28 @@ START_TEST(memory_is_taken_by_need_and_given_back)
 }
 END_TEST
 
+/* Threads go one by one when their process ends: one that is gone in the middle of a call has its last word then, and not before. */
+START_TEST(who_is_gone_first_has_a_last_word)
+{
+	struct seen s;
+	open_arena(64);
+	struct d9_thread *me = d9_me->slot;
+	struct d9_drain *d = open_drain();
+	if (_i)
+		d9_in_call_fill(&me->call,
+				d9_site_new(d9_me, 1, __builtin_return_address(0), __builtin_frame_address(0)), 3,
+				d9_now(), 0, __builtin_frame_address(0));
+	me->tid = 1 << 30; /* no thread has that */
+	ck_assert_int_ge(d9_drain_pass(d, 0), 0);
+	ck_assert_uint_eq(d9_load_acquire(&me->state), _i ? D9_SLOT_LIVE : D9_SLOT_FREE);
+	d9_drain_child_ended(d, getpid(), 0);
+	ck_assert_int_ge(d9_drain_pass(d, D9_PASS_FINAL), 0);
+	read_back(&s);
+	ck_assert_uint_eq(s.pending, (d9_u64)_i);
+	remove_arena();
+}
+END_TEST
+
 /* A worker that dropped its rights can write every word of the arena, and must gain nothing by it. */
 START_TEST(what_another_member_writes_leads_nowhere)
 {
@@ -502,6 +525,7 @@ int main(void)
 	tcase_add_test(c, records_inside_records);
 	tcase_add_test(c, a_reservation_that_is_left);
 	tcase_add_test(c, a_waker_is_of_the_same_process);
+	tcase_add_loop_test(c, who_is_gone_first_has_a_last_word, 0, 2);
 	tcase_add_test(c, what_another_member_writes_leads_nowhere);
 	tcase_add_test(c, memory_is_taken_by_need_and_given_back);
 	tcase_add_test(c, mappings_with_long_paths);
