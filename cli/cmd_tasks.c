@@ -77,6 +77,7 @@ static void task_json(struct d9_json *j, const char *key, const struct d9_model 
 	for (size_t i = 0, n = awaited(m, t, k, stacks); i < n; i++)
 		d9_show_frames_json(j, NULL, stacks[i]);
 	d9_json_end_array(j);
+	d9_json_str(j, "awaiting_task", k->awaited ? d9_task_key(m, k->proc, k->module, k->awaited, text) : NULL);
 	d9_json_end_object(j);
 }
 
@@ -97,7 +98,9 @@ static const char *state_of(const struct d9_model *m, const struct d9_task *k, c
 {
 	char dur[32];
 	if (k->polled)
-		return "being polled";
+		return k->job ? "running" : "being polled";
+	if (k->job && !k->polls && k->outcome == D9_TASK_ALIVE)
+		return "in the queue";
 	if (k->outcome != D9_TASK_ALIVE || k->idle_since == D9_NOT_KNOWN)
 		return d9_task_outcome_name(k->outcome);
 	snprintf(buf, n, "idle for %s", d9_format_duration(m->t->to - k->idle_since, dur));
@@ -349,7 +352,7 @@ static void moment_text(const struct d9_model *m, struct d9_tasks *t, const stru
 	printf("  on %s\n", d9_show_thread(m, x->by_thread, who, sizeof(who)));
 }
 
-static void awaited_text(const struct d9_model *m, struct d9_tasks *t, const struct d9_task *k)
+static void awaited_text(struct d9_model *m, struct d9_tasks *t, const struct d9_task *k)
 {
 	const struct d9_stack *stacks[AWAITED_MAX];
 	char frame[256];
@@ -362,9 +365,17 @@ static void awaited_text(const struct d9_model *m, struct d9_tasks *t, const str
 	if (!n && k->n_awaiting)
 		printf("  awaits what was not kept: there were more places than D9_TASK_DUMPS=auto keeps, or no stack "
 		       "was to be had\n");
+	if (!k->awaited)
+		return;
+	char key[D9_TASK_KEY_BYTES];
+	struct d9_bytes b = d9_model_task_name(m, k->proc, k->module, k->awaited);
+	char *name = d9_clean_copy(b.p, b.n);
+	printf("  awaits the end of task %s%s%s%s\n", d9_task_key(m, k->proc, k->module, k->awaited, key),
+	       *name ? " (" : "", name, *name ? ")" : "");
+	free(name);
 }
 
-static void life_text(const struct d9_model *m, struct d9_tasks *t, const struct d9_task *k)
+static void life_text(struct d9_model *m, struct d9_tasks *t, const struct d9_task *k)
 {
 	char key[D9_TASK_KEY_BYTES], a[48], b[48], *name = d9_clean_copy(k->name.p, k->name.n);
 	printf("task %s%s%s%s: %s\n", key_of(m, k, key), *name ? " (" : "", name, *name ? ")" : "",
@@ -392,7 +403,7 @@ static void life_text(const struct d9_model *m, struct d9_tasks *t, const struct
 	}
 }
 
-static int write_life(const struct d9_model *m, struct d9_tasks *t, const struct d9_task *k, bool json)
+static int write_life(struct d9_model *m, struct d9_tasks *t, const struct d9_task *k, bool json)
 {
 	if (!json) {
 		life_text(m, t, k);

@@ -17,9 +17,9 @@ static const struct {
 #define N_TABLE (sizeof(table) / sizeof(table[0]))
 
 /* Ids that docs/CONTRACT.md has and this version does not find. */
-static const char *const reserved[] = {"pool-deadlock",   "kernel-delay",   "cpu-oversubscribed", "cpu-throttled",
-				       "noisy-neighbour", "disk-stall",     "page-fault-stall",   "queue-growth",
-				       "span-outlier",    "span-unmatched", "spans-per-poll"};
+static const char *const reserved[] = {"kernel-delay",   "cpu-oversubscribed", "cpu-throttled", "noisy-neighbour",
+				       "disk-stall",     "page-fault-stall",   "queue-growth",  "span-outlier",
+				       "span-unmatched", "spans-per-poll"};
 
 bool d9_finding_reserved(const char *id)
 {

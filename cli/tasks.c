@@ -120,6 +120,28 @@ static void find_awaited(const struct d9_task_dumps *dumps, struct d9_task *k)
 	k->n_awaiting = n - first;
 }
 
+static bool is_over(const struct d9_model *m, const struct d9_task_join *of)
+{
+	struct d9_moment wanted = {.proc = of->proc, .module = of->module, .task = of->task};
+	for (size_t i = d9_first_from(m->moments.v, m->moments.n, sizeof(wanted), &wanted, d9_moment_order);
+	     i < m->moments.n && d9_same_task(&m->moments.v[i], &wanted); i++)
+		if (m->moments.v[i].what == D9_TASK_END)
+			return true;
+	return false;
+}
+
+/* What it asked for in its last poll, or in the one that it is in. */
+static void find_joined(const struct d9_model *m, const struct d9_task_joins *joins, struct d9_task *k)
+{
+	d9_u64 poll = 0;
+	for (size_t i = 0; i < k->n_moments; i++)
+		if (k->moments[i].what == D9_TASK_POLL)
+			poll = k->moments[i].t;
+	const struct d9_task_join *j =
+		poll ? d9_task_joins_last(joins, k->proc, k->module, k->id, poll, D9_NOT_KNOWN) : NULL;
+	k->awaited = j && !is_over(m, j) ? j->task : 0;
+}
+
 static bool is_shown(const struct d9_model *m, const struct d9_moment *v, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -158,6 +180,8 @@ static void add_task(const struct d9_model *m, struct d9_tasks *t, const struct 
 		count_pollers(m, &k);
 	if (k.idle_since != D9_NOT_KNOWN)
 		find_awaited(&t->dumps, &k);
+	if (k.idle_since != D9_NOT_KNOWN || k.polled)
+		find_joined(m, &t->joins, &k);
 	d9_vec_push(&t->of, k);
 }
 
@@ -165,6 +189,7 @@ void d9_tasks_make(const struct d9_model *m, struct d9_tasks *ret)
 {
 	*ret = (struct d9_tasks){0};
 	d9_task_dumps_find(m, &ret->dumps);
+	d9_task_joins_find(m, &ret->joins);
 	for (size_t i = 0, n; i < m->moments.n; i += n) {
 		for (n = 1; i + n < m->moments.n && d9_same_task(&m->moments.v[i], &m->moments.v[i + n]);)
 			n++;
@@ -205,4 +230,5 @@ void d9_tasks_free(struct d9_tasks *t)
 	d9_vec_free(&t->of);
 	d9_task_names_free(&t->names);
 	d9_task_dumps_free(&t->dumps);
+	d9_task_joins_free(&t->joins);
 }

@@ -6,6 +6,7 @@
 #define D9_CLI_TASKS_H
 #include "model.h"
 #include "task_dumps.h"
+#include "task_joins.h"
 #include "task_names.h"
 
 /* OVER: ended, and nothing tells which way.  LOST: it may have ended where nothing was recorded. */
@@ -32,12 +33,14 @@ struct d9_task {
 	const struct d9_task_dump
 		*awaiting; /* of one that is idle: what it registered with in the last poll in which it did */
 	size_t n_awaiting;
+	d9_u64 awaited; /* the task whose end it waits for, 0 = none, or not known */
 };
 
 struct d9_tasks {
 	D9_VEC(struct d9_task) of; /* by process, module, id */
 	struct d9_task_names names;
 	struct d9_task_dumps dumps;
+	struct d9_task_joins joins;
 };
 
 /* Those of the processes and threads that --pid and --thread let through: made when they are first asked for; the model's. */

@@ -255,6 +255,22 @@ static void record_wake(struct d9_cell *me, const struct d9_tokio_header *task, 
 	d9_record_commit(&e->rec, len, D9_EV_wake);
 }
 
+static void record_join(struct d9_cell *me, const struct d9_task_frame *seen)
+{
+	const struct d9_task_frame *f = d9_tokio_current(me);
+	const d9_u32 len = sizeof(struct d9_ev_task_join);
+	struct d9_ev_task_join *e = (struct d9_ev_task_join *)d9_record_begin(me, len, D9_EV_task_join);
+	if (!e)
+		return;
+	e->rec.site = 0;
+	e->rec.t = seen->t0;
+	e->task = seen->id;
+	e->by = f && f->module == seen->module ? f->id : 0;
+	e->module = seen->module;
+	e->runtime = seen->runtime;
+	d9_record_commit(&e->rec, len, D9_EV_task_join);
+}
+
 /* ---- polls ------------------------------------------------------------------------------------------------------------ */
 
 /*
@@ -419,7 +435,7 @@ void d9_tokio_poll(struct d9_tokio_header *task, d9_u32 slot)
 	if (!frames || !begin(me, frames, task, s, slot))
 		s->poll(task);
 	else if (__builtin_expect(poll_seen(me, task, s, frames), 0))
-		s->dealloc(task);
+		s->table->dealloc(task);
 }
 
 /* ---- wakes --------------------------------------------------------------------------------------------------------------- */
@@ -474,6 +490,43 @@ struct d9_tokio_waker d9_tokio_clone(struct d9_tokio_header *task, d9_u32 copy)
 	return d9_tokio_copies[copy].clone(task);
 }
 
+/* What may have been a worker's life is a job after all: a worker asks for no outcome but in a task. */
+static void settle(struct d9_cell *me)
+{
+	struct d9_task_frames *s = frames_of(me);
+	struct d9_task_frame *f = s && s->depth ? &s->of[s->depth - 1] : NULL;
+	if (!f || !f->late)
+		return;
+	f->late = false;
+	if (d9_tokio_first((d9_u32)f->module - 1, f->id))
+		record_late(me, f);
+}
+
+/* A job that stands in its pool's queue is seen here first: nothing of it is called before it is run. */
+static __attribute__((noinline)) void note_join(struct d9_cell *me, struct d9_tokio_header *task,
+						const struct d9_tokio_slot *s, d9_u32 slot)
+{
+	struct d9_task_frame seen = {.t0 = d9_now()};
+	name_task(&seen, task, s, slot);
+	settle(me);
+	if (!task->owner && !(d9_load_relaxed(&task->state) & D9_TOKIO_RUNNING) && d9_tokio_first(s->copy, seen.id))
+		record_first(me, &seen, task);
+	record_join(me, &seen);
+}
+
+/*
+ * Who has the handle keeps the task, so it need not be held.  An outcome that was read before makes Tokio panic: through no frame of
+ * ours, for this ends in a jump.
+ */
+void d9_tokio_read_output(struct d9_tokio_header *task, void *to, const void *waker, d9_u32 slot)
+{
+	struct d9_tokio_slot *s = &d9_tokio_slots[slot];
+	struct d9_cell *me = recording();
+	if (me && fits(s, task) && !(d9_load_relaxed(&task->state) & D9_TOKIO_COMPLETE))
+		note_join(me, task, s, slot);
+	s->read_output(task, to, waker);
+}
+
 /* ---- the end of a runtime --------------------------------------------------------------------------------------------------- */
 
 /*
@@ -524,5 +577,5 @@ void d9_tokio_shutdown(struct d9_tokio_header *task, d9_u32 slot)
 	    now & D9_TOKIO_COMPLETE)
 		record_end(me, f.id, f.module, D9_OUTCOME_CANCELLED, t);
 	if (last)
-		s->dealloc(task);
+		s->table->dealloc(task);
 }

@@ -22,8 +22,8 @@ bool d9_tokio_there;
 
 /* ---- thunks ---------------------------------------------------------------------------------------------- */
 
-/* 16 bytes each, the number in the second argument's register: a task's functions take one. */
-#define THUNKS(n, name)                                                            \
+/* 16 bytes each, the number in the register of the argument that comes after the function's own. */
+#define THUNKS(n, name, number)                                                    \
 	__asm__(".text\n"                                                          \
 		".p2align 4\n"                                                     \
 		".hidden d9_tokio_thunks_" #name "\n"                              \
@@ -35,19 +35,20 @@ bool d9_tokio_there;
 		".rept " #n "\n"                                                   \
 		"	.p2align 4\n"                                                    \
 		"	endbr64\n"                                                       \
-		"	movl $d9_number, %esi\n"                                         \
+		"	movl $d9_number, %" #number "\n"                           \
 		"	jmp d9_tokio_" #name "\n"                                  \
 		".set d9_number, d9_number + 1\n"                                  \
 		".endr\n"                                                          \
 		"	.cfi_endproc\n"                                                  \
 		".size d9_tokio_thunks_" #name ", .-d9_tokio_thunks_" #name "\n"); \
 	extern D9_HIDDEN const char d9_tokio_thunks_##name[][16]
-THUNKS(4096, poll);
-THUNKS(4096, schedule);
-THUNKS(4096, shutdown);
-THUNKS(16, wake);
-THUNKS(16, wake_by_ref);
-THUNKS(16, clone);
+THUNKS(4096, poll, esi);
+THUNKS(4096, schedule, esi);
+THUNKS(4096, shutdown, esi);
+THUNKS(4096, read_output, ecx);
+THUNKS(16, wake, esi);
+THUNKS(16, wake_by_ref, esi);
+THUNKS(16, clone, esi);
 _Static_assert(D9_TOKIO_SLOTS == 4096 && D9_TOKIO_COPIES == 16, "a thunk for each");
 
 /* ---- stores into memory that the loader made read-only ------------------------------------------------------ */
@@ -123,8 +124,8 @@ static void fill_slot(struct d9_tokio_slot *s, const struct d9_tokio_table *t, d
 	*s = (struct d9_tokio_slot){.table = t,
 				    .poll = t->poll,
 				    .schedule = t->schedule,
-				    .dealloc = t->dealloc,
 				    .shutdown = t->shutdown,
+				    .read_output = t->read_output,
 				    .scheduler_offset = (d9_u32)t->scheduler_offset,
 				    .id_offset = (d9_u32)t->id_offset,
 				    .trailer_offset = (d9_u32)t->trailer_offset,
@@ -136,8 +137,9 @@ static bool patch_table(struct opened *o, struct d9_tokio_table *t, d9_u32 i, d9
 	if (!open_page(o, &t->poll) || !open_page(o, &t->shutdown))
 		return false; /* before there is anything to be taken back */
 	fill_slot(&d9_tokio_slots[i], t, copy);
-	return put(o, &t->shutdown, d9_tokio_thunks_shutdown[i]) && put(o, &t->schedule, d9_tokio_thunks_schedule[i]) &&
-	       put(o, &t->poll, d9_tokio_thunks_poll[i]);
+	return put(o, &t->shutdown, d9_tokio_thunks_shutdown[i]) &&
+	       put(o, &t->read_output, d9_tokio_thunks_read_output[i]) &&
+	       put(o, &t->schedule, d9_tokio_thunks_schedule[i]) && put(o, &t->poll, d9_tokio_thunks_poll[i]);
 }
 
 /* The largest piece of its code: linkers make one. */

@@ -27,7 +27,8 @@ enum d9_tokio_kind { D9_TOKIO_UNTOLD, D9_TOKIO_TASK, D9_TOKIO_JOB, D9_TOKIO_WORK
 
 struct d9_tokio_slot {
 	const struct d9_tokio_table *table;
-	d9_tokio_function *poll, *schedule, *dealloc, *shutdown; /* as they were */
+	d9_tokio_function *poll, *schedule, *shutdown; /* as they were */
+	d9_tokio_ask_function *read_output;
 	d9_u32 scheduler_offset, id_offset, trailer_offset;
 	d9_u16 copy;  /* index of the copy, which is recorded as module copy + 1 */
 	d9_u8 kind;   /* enum d9_tokio_kind, once one of its tasks was looked at */
@@ -60,6 +61,7 @@ void d9_tokio_look_again(void);
 void d9_tokio_poll(struct d9_tokio_header *task, d9_u32 slot);
 void d9_tokio_schedule(struct d9_tokio_header *task, d9_u32 slot);
 void d9_tokio_shutdown(struct d9_tokio_header *task, d9_u32 slot);
+void d9_tokio_read_output(struct d9_tokio_header *task, void *to, const void *waker, d9_u32 slot);
 void d9_tokio_wake(struct d9_tokio_header *task, d9_u32 copy);
 void d9_tokio_wake_by_ref(struct d9_tokio_header *task, d9_u32 copy);
 struct d9_tokio_waker d9_tokio_clone(struct d9_tokio_header *task, d9_u32 copy);

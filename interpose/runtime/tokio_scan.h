@@ -30,9 +30,12 @@ enum {
 };
 
 typedef void d9_tokio_function(struct d9_tokio_header *task);
+/* Where to write the outcome if there is one, else whom to wake when there is. */
+typedef void d9_tokio_ask_function(struct d9_tokio_header *task, void *to, const void *waker);
 struct d9_tokio_table {
 	d9_tokio_function *poll, *schedule, *dealloc;
-	void *others[3]; /* try_read_output, drop_join_handle_slow, drop_abort_handle: left alone */
+	d9_tokio_ask_function *read_output;
+	void *others[2]; /* drop_join_handle_slow, drop_abort_handle: left alone */
 	d9_tokio_function *shutdown;
 	d9_u64 trailer_offset, scheduler_offset, id_offset;
 };

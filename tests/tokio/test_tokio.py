@@ -395,6 +395,28 @@ def what_tasks_await_can_be_left_out(box, build):
     equal([e for e in box.events() if e["event"] == "task_dump"], [], "events")
 
 
+@harness.parametrise([b for b in BUILDS if runs(b, "blocking")])
+def tasks_say_for_whose_end_they_wait(box, build):
+    p = box.start([program(build), "joins"], stdin=-1)
+    equal(p.stdout.readline().split(), ["READY"], "the program")
+    doc = json.loads(box.d9("tasks", "--json", box.dir).out)
+    Judge().document("d9.tasks/1", doc)
+    tasks = {t["key"]: t for t in doc["tasks"]}
+    other, one, runs_now, two, queued, three = sorted(tasks, key=lambda key: tasks[key]["id"])
+    equal({key: t["awaiting_task"] for key, t in tasks.items() if t["awaiting_task"]}, {one: other, two: runs_now, three: queued}, "who waits for whom")
+    equal([(tasks[key]["kind"], tasks[key]["polls"], tasks[key]["outcome"]) for key in (runs_now, queued)],
+          [("blocking", 1, "alive"), ("blocking", 0, "alive")], "the job that runs and the one in the queue")
+    equal(tasks[queued]["spawn"], "exact" if version(build) >= EXACT else "bounded", "the making of the job in the queue")
+    check("awaits the end of task %s" % queued in box.d9("task", three, box.dir).out, "not told to people")
+    equal([f["title"] for f in report_of(box)["findings"] if f["id"] == "pool-deadlock"], [], "a pool that goes on")
+    r = box.finish_with_input(p, "go\n")
+    equal(r.rc, 0, "exit: %s" % r.err)
+    asked = collections.Counter((e["by"], e["task"]) for e in box.events() if e["event"] == "task_join" and e["by"])
+    equal(asked, {(tasks[a]["id"], tasks[b]["id"]): 1 for a, b in ((one, other), (two, runs_now), (three, queued))}, "times that each asked")
+    tasks = {t["key"]: t for t in json.loads(box.d9("tasks", "--json", box.dir).out)["tasks"]}
+    equal((tasks[queued]["polls"], tasks[queued]["outcome"], tasks[three]["awaiting_task"]), (1, "ready", None), "when all is over")
+
+
 @harness.parametrise(["1.54"])
 def recording_can_be_turned_on_and_off(box, build):
     p = box.start([program(build), "turned"], env={"D9_ENABLED": "standby"}, stdin=-1)

@@ -831,6 +831,39 @@ fn awaits() {
     });
 }
 
+/// Who waits for whose end, until a line comes: a task for a task, one for a job that runs, and one for a job that stands in the queue.
+fn joins() {
+    Builder::new_multi_thread().worker_threads(1).max_blocking_threads(1).enable_all().build().unwrap().block_on(async {
+        let (tx, rx) = std::sync::mpsc::channel::<()>();
+        let other = task(for_ever());
+        let one = task(async move { other.await.unwrap() });
+        let runs = job(move || rx.recv().is_err());
+        let two = task(async move { assert!(runs.await.unwrap()) });
+        while JOBS.load(SeqCst) < 1 {
+            tokio::time::sleep(millis(1)).await;
+        }
+        let queued = job(|| ());
+        let three = task(async move { queued.await.unwrap() });
+        while POLLS.load(SeqCst) < 4 {
+            tokio::time::sleep(millis(1)).await;
+        }
+        println!("READY");
+        std::io::stdin().lines().next();
+        drop(tx);
+        all(vec![two, three]).await;
+        one.abort();
+        assert!(one.await.unwrap_err().is_cancelled());
+        let mut h = task(async {});
+        (&mut h).await.unwrap();
+        let mut again = Box::pin(async { h.await.map_err(|_| ()) });
+        std::future::poll_fn(|cx| {
+            assert!(caught(|| assert!(again.as_mut().poll(cx).is_pending())), "an outcome that was read twice");
+            Poll::Ready(())
+        })
+        .await;
+    });
+}
+
 /// Lives on, and does the same for each line that it is given.
 fn turned() {
     let rt = threads(2);
@@ -870,6 +903,7 @@ fn main() {
         "stuck" => stuck(),
         "turned" => turned(),
         "awaits" => awaits(),
+        "joins" => joins(),
         "workers" => workers(),
         _ => panic!("no such subtest"),
     }

@@ -1,5 +1,6 @@
 // One worker returns from epoll_wait, then its task blocks. Nobody else takes the I/O driver: timers and sockets of the whole runtime stall.
-// If the driver woke a second task in that moment, another worker was called and took it: then there is no such stall, and TRUTH says so.
+// The client writes between two ticks of the victim.  If the driver woke both in one moment all the same, another worker was called and took it:
+// then there is no such stall, and TRUTH says so.
 use scenarios::ms;
 use std::time::Instant;
 use tokio::io::AsyncReadExt;
@@ -18,19 +19,21 @@ async fn main() {
     let l = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = l.local_addr().unwrap();
     let blocked = tokio::spawn(bad(l));
-    let victim = tokio::spawn(async {
+    let (ticked, tick) = std::sync::mpsc::channel();
+    let victim = tokio::spawn(async move {
         let mut ticks = Vec::new();
         for _ in 0..40 {
             tokio::time::sleep(ms(20)).await;
             ticks.push(Instant::now());
+            ticked.send(()).ok();
         }
         ticks
     });
-    tokio::time::sleep(ms(100)).await;
     std::thread::spawn(move || { // a plain client outside the runtime
         use std::io::Write;
         let mut s = std::net::TcpStream::connect(addr).unwrap();
-        std::thread::sleep(ms(30));
+        tick.iter().nth(6).unwrap();
+        std::thread::sleep(ms(8));
         s.write_all(b"x").unwrap();
         std::thread::sleep(ms(600));
     });
