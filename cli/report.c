@@ -148,7 +148,8 @@ static void gather_unseen(struct d9_report *r)
 		if (t->procs.v[i].shown && d9_uring_told(t, i, text, sizeof(text)))
 			add_unseen(r, "io-uring", text);
 	}
-	add_unseen(r, "kernel", "no kernel helper (d9-kernel) took part: runq and offcpu are empty");
+	if (!d9_trace_has_kernel(t))
+		add_unseen(r, "kernel", "no kernel helper (d9-kernel) took part: runq and offcpu are empty");
 	for (size_t i = 0; i < t->procs.n; i++)
 		if (t->procs.v[i].flags & 1)
 			add_unseen(r, "seccomp", "a process ran under seccomp: its memory was not extended");
