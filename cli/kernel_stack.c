@@ -68,6 +68,7 @@ static const char *const plumbing[] = {"__schedule",
 				       "wait_woken",
 				       "__switch_to*",
 				       "context_switch",
+				       "?",
 				       NULL};
 
 static d9_u32 intern(struct d9_kernel_places *p, const char *name, size_t n)
@@ -104,6 +105,41 @@ d9_u32 d9_kernel_place(struct d9_kernel_places *p, const struct d9_trace *t, d9_
 		place = intern(p, first, n_first);
 	d9_map_put(&p->by_tail, tail, place);
 	return place;
+}
+
+/* ---- what a stack says ---------------------------------------------------------------------------------------------- */
+
+static const char *const storage[] = {"io_schedule*",   "blkdev_issue_flush*", "submit_bio_wait*",
+				      "folio_wait_*",   "wait_on_page_*",      "__wait_on_buffer",
+				      "jbd2_*",         "rq_qos_wait",         "wbt_wait",
+				      "blk_mq_get_tag", "blk_mq_get_request",  "balance_dirty_pages*",
+				      "__iomap_dio_rw", "xfs_log_force*",      "xlog_wait*",
+				      "btrfs_wait_*",   "nfs_wait_*",          NULL};
+static const char *const faults[] = {"filemap_fault",
+				     "handle_mm_fault",
+				     "__handle_mm_fault",
+				     "do_swap_page",
+				     "do_user_addr_fault",
+				     "exc_page_fault",
+				     "asm_exc_page_fault",
+				     "do_anonymous_page",
+				     "__do_fault",
+				     "handle_userfault",
+				     NULL};
+static const char *const fd_table[] = {"expand_files", NULL}, *const rcu[] = {"synchronize_rcu*", NULL};
+
+unsigned d9_model_kernel_says(struct d9_model *m, d9_u32 tail)
+{
+	if (!m->tail_says)
+		m->tail_says = d9_must_alloc(m->t->tails.n, 1);
+	d9_u8 *says = &m->tail_says[tail];
+	const struct d9_bytes *stack = &m->t->tails.v[tail];
+	if (!*says)
+		*says = (d9_u8)(D9_SAYS_ASKED | (d9_kernel_stack_has(stack, storage) ? D9_SAYS_STORAGE : 0) |
+				(d9_kernel_stack_has(stack, faults) ? D9_SAYS_FAULT : 0) |
+				(d9_kernel_stack_has(stack, fd_table) ? D9_SAYS_FD_TABLE : 0) |
+				(d9_kernel_stack_has(stack, rcu) ? D9_SAYS_RCU : 0));
+	return *says;
 }
 
 void d9_kernel_places_fini(struct d9_kernel_places *p)

@@ -143,6 +143,7 @@ void d9_model_free(struct d9_model *m)
 	d9_vec_free(&m->moments);
 	d9_vec_free(&m->left);
 	free(m->chains);
+	free(m->tail_says);
 	free(m->threads);
 	free(m);
 }
