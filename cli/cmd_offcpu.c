@@ -23,7 +23,7 @@ struct cause {
 	struct waits w;
 };
 struct offcpu {
-	const struct d9_model *m;
+	struct d9_model *m;
 	struct d9_kernel_places places;
 	struct d9_map all_map, own_map;
 	D9_VEC(struct cause) all, own; /* own: by thread */
@@ -57,7 +57,7 @@ static void add(struct offcpu *c, struct d9_ref ref)
 	d9_u32 k = d9_map_get(&c->own_map, own_key);
 	if (k == D9_MAP_EMPTY) {
 		k = (d9_u32)c->own.n;
-		d9_vec_push(&c->own, (struct cause){.nr = o->nr, .place = place, .thread = ref.thread});
+		d9_vec_push(&c->own, (struct cause){.nr = o->nr, .place = place, .thread = ref.thread, .worst = ref});
 		d9_map_put(&c->own_map, own_key, k);
 	}
 	add_to(&c->own.v[k].w, o);
@@ -97,6 +97,18 @@ static void offcpu_fini(struct offcpu *c)
 	free(c->threads);
 }
 
+/* A page fault is none of the program's calls, and the kernel's stack knows it. */
+static const char *call_name(const struct offcpu *c, const struct d9_offcpu *o, char *buf)
+{
+	bool fault = o->nr == -1 && d9_model_kernel_says(c->m, o->stack) & D9_SAYS_FAULT;
+	return fault ? "page fault" : d9_syscall_name(o->nr, buf);
+}
+
+static const struct d9_offcpu *wait_of(const struct offcpu *c, const struct cause *k)
+{
+	return &c->m->t->threads.v[k->worst.thread].kernel.offcpu.v[k->worst.index];
+}
+
 static const char *place_name(const struct offcpu *c, const struct cause *k)
 {
 	return k->place ? c->places.names.v[k->place] : NULL;
@@ -119,7 +131,7 @@ static void cause_json(struct d9_json *j, const struct offcpu *c, const struct c
 	d9_json_object(j, NULL);
 	d9_json_str(j, "syscall", k->nr < 0 ? NULL : d9_syscall_name(k->nr, buf));
 	d9_json_known(j, "nr", k->nr < 0 ? D9_NOT_KNOWN : (d9_u64)k->nr);
-	d9_json_str(j, "frame", place_name(c, k));
+	d9_json_str(j, "function", place_name(c, k));
 	waits_json(j, &k->w);
 	if (k->thread == D9_NO_INDEX) {
 		struct d9_ref_info r = d9_ref_info(c->m, k->worst);
@@ -171,7 +183,7 @@ static void cause_text(const struct offcpu *c, const struct cause *k, const char
 	char buf[32];
 	const char *place = place_name(c, k);
 	line(&k->w);
-	printf("%s%s%s%s\n", before, d9_syscall_name(k->nr, buf), place ? " < " : "", place ? place : "");
+	printf("%s%s%s%s\n", before, call_name(c, wait_of(c, k), buf), place ? " < " : "", place ? place : "");
 }
 
 static void write_text(const struct offcpu *c)
@@ -221,7 +233,7 @@ static void fold(const struct offcpu *c, d9_u32 thread, const struct d9_offcpu *
 	const char *frame[FOLDED_FRAMES], *name = *th->name ? th->name : "thread";
 	size_t length[FOLDED_FRAMES], at = 0, n = 0, used;
 	char text[4096], buf[32];
-	const char *call = d9_syscall_name(o->nr, buf);
+	const char *call = call_name(c, o, buf);
 	while (n < FOLDED_FRAMES && d9_kernel_frame_next(&c->m->t->tails.v[o->stack], &at, &frame[n], &length[n]))
 		n++;
 	used = put(text, 0, sizeof(text), name, strlen(name));
@@ -267,7 +279,7 @@ static void write_folded(const struct offcpu *c)
 
 /* ---- the command -------------------------------------------------------------------------------------------------------- */
 
-static int write_offcpu(const struct d9_model *m, bool folded, bool json)
+static int write_offcpu(struct d9_model *m, bool folded, bool json)
 {
 	struct offcpu c = {.m = m};
 	int r = 0;

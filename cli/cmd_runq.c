@@ -1,4 +1,7 @@
-/* d9 runq: how long threads that could run waited for a CPU, who had it meanwhile, and who woke them. */
+/*
+ * d9 runq: how long threads that could run waited for a CPU, who had it meanwhile, and from whom their wake came: their waker, or whom an
+ * interrupt came upon.
+ */
 #include "kernel_who.h"
 #include "show.h"
 
@@ -176,7 +179,7 @@ static void worst_text(const struct runq *r)
 	char a[32];
 	if (r->n_worst)
 		printf("\n  %10s  %14s %8s %-15s %-9s %4s  %s\n", "waited", "at", "tid", "thread", "how", "cpu",
-		       "who had it, who woke the thread");
+		       "who had it, from whom the wake came");
 	for (size_t i = 0; i < r->n_worst; i++) {
 		const struct d9_trace_thread *th = &r->m->t->threads.v[r->worst[i].thread];
 		const struct d9_runq *q = &th->kernel.runq.v[r->worst[i].index];
@@ -190,7 +193,7 @@ static void worst_text(const struct runq *r)
 			printf("%s", q->prev ? "not seen" : "idle");
 		const char *waker = q->waker > 0 ? name_of(r, q->waker) : NULL;
 		if (q->waker > 0)
-			printf("; woken by %s%s%d", waker ? waker : "", waker ? " " : "", q->waker);
+			printf("; wake from %s%s%d", waker ? waker : "", waker ? " " : "", q->waker);
 		putchar('\n');
 	}
 }

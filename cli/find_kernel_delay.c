@@ -113,18 +113,19 @@ static void claim_throttled(struct d9_model *m, const struct process *p, d9_u64 
 static void judge_quota(struct d9_model *m, struct d9_findings *out, const struct process *p)
 {
 	const struct d9_quota *q = worst_quota(m, p->proc);
-	char dur[32], quota[32], period[32];
+	char dur[32], quota[32], period[32], limit[80] = "";
 	if (!q || q->throttled_ns < THROTTLED_MIN_NS || q->throttled * 20 < q->periods)
 		return;
 	struct d9_finding *f = add_finding(m, out, "cpu-throttled", p->threads.v[0]);
 	f->severity = q->throttled * 4 >= q->periods ? D9_CRITICAL : D9_WARNING;
 	f->count = q->throttled;
 	f->harm = q->throttled_ns;
-	d9_finding_title(f, "the CPU quota of %s, %s in %s, stopped pid %d in %llu of %llu periods, for %s in all",
-			 m->t->names.v[q->cgroup], d9_format_duration(q->quota, quota),
-			 d9_format_duration(q->period, period), m->t->procs.v[p->proc].pid,
-			 (unsigned long long)q->throttled, (unsigned long long)q->periods,
-			 d9_format_duration(q->throttled_ns, dur));
+	if (q->quota != D9_NOT_KNOWN)
+		snprintf(limit, sizeof(limit), ", %s in %s,", d9_format_duration(q->quota, quota),
+			 d9_format_duration(q->period, period));
+	d9_finding_title(f, "the CPU quota of %s%s stopped pid %d in %llu of %llu periods, for %s in all",
+			 m->t->names.v[q->cgroup], limit, m->t->procs.v[p->proc].pid, (unsigned long long)q->throttled,
+			 (unsigned long long)q->periods, d9_format_duration(q->throttled_ns, dur));
 	d9_finding_n(f, "throttled_ns", q->throttled_ns);
 	f->try[0] = "Raise the quota (cpu.max, cpu.cfs_quota_us), or let the program use fewer threads: all of them "
 		    "spend it together.";
@@ -162,7 +163,9 @@ static void judge_own(struct d9_model *m, struct d9_findings *out, const struct 
 		    "workers or of jobs at a time.";
 	f->try[1] = "`nproc` and the CPU affinity say how many CPUs there are for it.";
 	for (size_t i = 0; i < p->threads.n; i++) {
-		d9_finding_victim(f, p->threads.v[i], waited_by(m, p->threads.v[i]));
+		d9_u64 waited = waited_by(m, p->threads.v[i]);
+		if (waited)
+			d9_finding_victim(f, p->threads.v[i], waited);
 		EACH_WAIT (q, m, p->threads.v[i])
 			q->flags |= D9_KERNEL_CLAIMED;
 	}
@@ -233,7 +236,7 @@ static void had_cpus(const struct d9_who *who, char *buf, size_t n)
 
 static void advise(struct d9_finding *f)
 {
-	f->try[0] = "`d9 runq --worst 20` lists the waits, with who had the CPU and who woke the thread.";
+	f->try[0] = "`d9 runq --worst 20` lists the waits, with who had the CPU and from whom the wake came.";
 	f->try[1] = "Give the service CPUs of its own (cpuset, CPUAffinity=), or more weight than what runs beside it "
 		    "(CPUWeight=, nice).";
 }

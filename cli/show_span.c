@@ -140,9 +140,9 @@ void d9_show_span_json(struct d9_json *j, const char *key, const struct d9_model
 	d9_json_str(j, "kind", d9_kind_name(r.kind));
 	char call[32];
 	d9_json_str(j, "hook",
-		    r.kind == D9_KIND_OFFCPU ? d9_syscall_name(r.nr, call)
-		    : r.hook == D9_NO_INDEX  ? NULL
-					     : m->t->hooks.v[r.hook].name);
+		    r.kind == D9_KIND_OFFCPU && r.nr >= 0 ? d9_syscall_name(r.nr, call)
+		    : r.hook == D9_NO_INDEX               ? NULL
+							  : m->t->hooks.v[r.hook].name);
 	d9_json_u64(j, "t_ns", r.t0);
 	d9_json_u64(j, "dur_ns", r.t1 - r.t0);
 	d9_json_bool(j, "ended", r.ended);

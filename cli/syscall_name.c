@@ -15,8 +15,8 @@ const char *d9_syscall_name(d9_i32 nr, char *buf)
 {
 	if (nr >= 0 && (size_t)nr < N_NAMES && names[nr])
 		return names[nr];
-	if (nr == -1)
-		return "page fault";
+	if (nr < 0)
+		return nr == -1 ? "no call" : "unknown call";
 	snprintf(buf, 32, "syscall %d", nr);
 	return buf;
 }

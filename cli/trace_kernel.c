@@ -113,12 +113,14 @@ static d9_u32 same_from(const struct join *j, const struct d9_trace_proc *p, d9_
 	for (d9_u32 i = same_from(j, p, d9_map_get(&(j)->by_pid, (d9_u32)(p)->pid)); i != D9_NO_INDEX; \
 	     i = same_from(j, p, (j)->before_proc[i]))
 
-/* Which of the programs that the process was ran at t: the last that had begun, else the first. */
-static d9_u32 proc_at(const struct join *j, const struct d9_trace_proc *p, d9_u64 t)
+/* Which of the programs that the process was ran at t: the last that had begun, else the first.  not_of: leaves out a family's. */
+static d9_u32 proc_at(const struct join *j, const struct d9_trace_proc *p, d9_u64 t, d9_u32 not_of)
 {
 	d9_u32 last = D9_NO_INDEX, first = D9_NO_INDEX;
 	EACH_SAME (i, j, p) {
 		d9_u64 born = j->t->procs.v[i].born;
+		if (j->t->procs.v[i].family == not_of)
+			continue;
 		if (born <= t && (last == D9_NO_INDEX || born > j->t->procs.v[last].born))
 			last = i;
 		if (first == D9_NO_INDEX || born < j->t->procs.v[first].born)
@@ -132,7 +134,7 @@ static void join_procs(struct join *j)
 {
 	for (d9_u32 i = 0; i < j->t->procs.n; i++) {
 		struct d9_trace_proc *p = &j->was[i];
-		d9_u32 same = is_kernel(j, p->family) ? proc_at(j, p, p->born) : D9_NO_INDEX;
+		d9_u32 same = is_kernel(j, p->family) ? proc_at(j, p, p->born, p->family) : D9_NO_INDEX;
 		j->proc_of[i] = same != D9_NO_INDEX ? same : j->n_procs;
 		if (same != D9_NO_INDEX)
 			free(p->name);
@@ -167,13 +169,19 @@ static d9_u64 end_of_family(struct join *j, d9_u32 family)
 	return end;
 }
 
+/* A helper has another number for a process that runs another program now, and for its thread. */
+static d9_u64 life_key(const struct d9_trace_proc *p, const struct d9_trace_thread *th)
+{
+	return (tid_key((d9_u32)p->pid, th->tid) * 31 + p->start) * 31 + th->family;
+}
+
 /*
  * A thread lived until its helper met the next one of its tid, its process ended, or the helper itself: that it did not run any more says
  * nothing.
  */
 static void find_lives(struct join *j)
 {
-	struct d9_map next = {0}; /* process as read, and tid -> the thread after it */
+	struct d9_map next = {0}; /* life_key -> the thread after it */
 	d9_u64 *ends = d9_must_alloc(j->t->families.n + 1, sizeof(*ends));
 	for (d9_u32 f = 0; f < j->t->families.n; f++)
 		ends[f] = is_kernel(j, f) ? end_of_family(j, f) : 0;
@@ -183,12 +191,13 @@ static void find_lives(struct join *j)
 		if (!is_kernel(j, th->family) || th->proc == D9_NO_INDEX)
 			continue;
 		const struct d9_trace_proc *p = &j->was[th->proc];
-		d9_u32 after = d9_map_get(&next, tid_key(th->proc, th->tid));
+		d9_u64 key = life_key(p, th);
+		d9_u32 after = d9_map_get(&next, key);
 		if (after != D9_MAP_EMPTY && j->t->threads.v[after].first > th->first)
 			j->last_life[i] = j->t->threads.v[after].first - 1;
 		if (p->end_how && p->end_how != 4 && p->end_t < j->last_life[i])
 			j->last_life[i] = p->end_t > th->first ? p->end_t : th->first;
-		d9_map_put(&next, tid_key(th->proc, th->tid), i);
+		d9_map_put(&next, key, i);
 	}
 	d9_map_free(&next);
 	free(ends);
@@ -283,7 +292,7 @@ static void free_joined(struct d9_trace_thread *th)
 static void keep_own(struct join *j, struct d9_trace_thread *th, d9_u64 until)
 {
 	if (th->proc != D9_NO_INDEX) {
-		d9_u32 proc = proc_at(j, &j->was[th->proc], th->first);
+		d9_u32 proc = proc_at(j, &j->was[th->proc], th->first, D9_NO_INDEX);
 		th->proc = proc != D9_NO_INDEX ? proc : j->proc_of[th->proc];
 	}
 	add_rest(&th->kernel.watched, th->first, until, &j->lost[th->family]);
