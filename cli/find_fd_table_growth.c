@@ -58,9 +58,12 @@ static void report(struct d9_model *m, struct d9_findings *out, d9_u32 thread, d
 
 /* ---- where the kernel's side saw it ------------------------------------------------------------------------------------- */
 
+/* What follows on the wake is the run queue's, and told of there. */
+static d9_u64 blocked(const struct d9_offcpu *o) { return o->woken - o->t0; }
+
 static bool in_table(struct d9_model *m, const struct d9_offcpu *o)
 {
-	return !(o->flags & D9_KERNEL_CLAIMED) && o->t1 - o->t0 >= SEEN_MIN_NS &&
+	return !(o->flags & D9_KERNEL_CLAIMED) && blocked(o) >= SEEN_MIN_NS &&
 	       d9_model_kernel_says(m, o->stack) & D9_SAYS_FD_TABLE;
 }
 
@@ -80,8 +83,8 @@ static void take_victims(struct d9_model *m, struct d9_finding *f, d9_u64 t0, d9
 			o->flags |= D9_KERNEL_CLAIMED;
 			if (call != D9_NO_INDEX)
 				d9_claim(m, i, call);
-			d9_finding_victim(f, i, o->t1 - o->t0);
-			f->harm += o->t1 - o->t0;
+			d9_finding_victim(f, i, blocked(o));
+			f->harm += blocked(o);
 		}
 	}
 }
@@ -95,8 +98,8 @@ static void report_seen(struct d9_model *m, struct d9_findings *out, struct d9_r
 	char buf[32];
 	if (s && s->flags & D9_SPAN_CLAIMED)
 		return;
-	struct d9_finding *f = add(m, out, ref.thread, s ? m->t->hooks.v[s->hook].name : d9_syscall_name(o->nr, buf),
-				   o->t0, o->t1, makes ? (d9_u64)s->result : D9_NOT_KNOWN);
+	const char *name = s ? m->t->hooks.v[s->hook].name : d9_syscall_name(o->nr, buf);
+	struct d9_finding *f = add(m, out, ref.thread, name, o->t0, o->woken, makes ? (d9_u64)s->result : D9_NOT_KNOWN);
 	d9_finding_offcpu(f, m, ref, call);
 	if (out->of.n < FINDINGS_MAX)
 		take_victims(m, f, o->t0, o->t1);
