@@ -22,25 +22,6 @@ d9_u64 d9_model_runq_in(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u
 	return sum;
 }
 
-/* How much of t0..t1 lies in the stretches. */
-static d9_u64 within(const d9_stretches *s, d9_u64 t0, d9_u64 t1)
-{
-	d9_u64 sum = 0;
-	for (size_t i = D9_FIRST_AFTER(s->v, s->n, t1, t0); i < s->n && s->v[i].t0 < t1; i++)
-		sum += d9_overlap(s->v[i].t0, s->v[i].t1, t0, t1);
-	return sum;
-}
-
-/* Keeps them apart: what begins before the one before it has ended is cut. */
-static void add(d9_stretches *to, d9_u64 t0, d9_u64 t1)
-{
-	d9_u64 last = to->n ? to->v[to->n - 1].t1 : 0;
-	if (t0 < last)
-		t0 = last;
-	if (t1 > t0)
-		d9_vec_push(to, (struct d9_stretch){t0, t1});
-}
-
 /* Where the kernel's waits of t0..t1 fall: parks and calls are known to the hooks already. */
 static struct d9_kernel_time sum_up(const struct d9_kernel_side *k, const d9_stretches *parks,
 				    const d9_stretches *calls, d9_u64 t0, d9_u64 t1)
@@ -49,14 +30,14 @@ static struct d9_kernel_time sum_up(const struct d9_kernel_side *k, const d9_str
 	for (size_t i = D9_FIRST_AFTER(k->runq.v, k->runq.n, t1, t0); i < k->runq.n && k->runq.v[i].t0 < t1; i++) {
 		d9_u64 a = k->runq.v[i].t0 > t0 ? k->runq.v[i].t0 : t0, b = k->runq.v[i].t1 < t1 ? k->runq.v[i].t1 : t1;
 		r.runnable += b - a;
-		r.in_parks += within(parks, a, b);
-		r.in_calls += within(calls, a, b);
+		r.in_parks += d9_stretches_within(parks, a, b);
+		r.in_calls += d9_stretches_within(calls, a, b);
 	}
 	for (size_t i = D9_FIRST_AFTER(k->offcpu.v, k->offcpu.n, t1, t0); i < k->offcpu.n && k->offcpu.v[i].t0 < t1;
 	     i++) {
 		d9_u64 a = k->offcpu.v[i].t0 > t0 ? k->offcpu.v[i].t0 : t0,
 		       b = k->offcpu.v[i].woken < t1 ? k->offcpu.v[i].woken : t1;
-		d9_u64 seen = b > a ? within(parks, a, b) + within(calls, a, b) : 0;
+		d9_u64 seen = b > a ? d9_stretches_within(parks, a, b) + d9_stretches_within(calls, a, b) : 0;
 		r.unhooked += b > a + seen ? b - a - seen : 0;
 	}
 	return r;
@@ -69,9 +50,9 @@ bool d9_kernel_in_poll(const struct d9_model *m, d9_u32 thread, const struct d9_
 	if (!d9_model_watched(m, thread, p->t0, p->t1))
 		return false;
 	D9_EACH_CALL (i, th, p, D9_SPAN_NO_CALL)
-		add(&calls, th->spans.v[i].t0, th->spans.v[i].t1);
+		d9_stretches_append(&calls, th->spans.v[i].t0, th->spans.v[i].t1);
 	if (!p->ended && th->pending.unfinished)
-		add(&calls, th->pending.since, th->pending.t);
+		d9_stretches_append(&calls, th->pending.since, th->pending.t);
 	*ret = sum_up(&th->kernel, &parks, &calls, p->t0, p->t1);
 	d9_vec_free(&calls);
 	return true;
@@ -83,7 +64,7 @@ bool d9_kernel_in_poll(const struct d9_model *m, d9_u32 thread, const struct d9_
 static bool mostly_watched(const struct d9_trace_thread *th, const struct d9_model_thread *mt)
 {
 	return th->kernel.watched.n &&
-	       within(&th->kernel.watched, mt->begin, mt->end) >= mt->wall / 100 * WATCHED_PERCENT;
+	       d9_stretches_within(&th->kernel.watched, mt->begin, mt->end) >= mt->wall / 100 * WATCHED_PERCENT;
 }
 
 bool d9_kernel_in_thread(const struct d9_model *m, d9_u32 thread, struct d9_kernel_time *ret)
@@ -94,12 +75,13 @@ bool d9_kernel_in_thread(const struct d9_model *m, d9_u32 thread, struct d9_kern
 	if (!mostly_watched(th, mt))
 		return false;
 	for (size_t i = 0; i < mt->parks.n; i++)
-		add(&parks, mt->parks.v[i].t0, mt->parks.v[i].t1);
+		d9_stretches_append(&parks, mt->parks.v[i].t0, mt->parks.v[i].t1);
 	for (size_t i = 0; i < th->spans.n; i++)
 		if (!(th->spans.v[i].flags & D9_SPAN_NO_CALL))
-			add(&calls, th->spans.v[i].t0, th->spans.v[i].t1);
+			d9_stretches_append(&calls, th->spans.v[i].t0, th->spans.v[i].t1);
 	if (th->pending.unfinished)
-		add(d9_model_pending_parks(m, thread) ? &parks : &calls, th->pending.since, th->pending.t);
+		d9_stretches_append(d9_model_pending_parks(m, thread) ? &parks : &calls, th->pending.since,
+				    th->pending.t);
 	*ret = sum_up(&th->kernel, &parks, &calls, mt->begin, mt->end);
 	if (th->kernel.sums && d9_model_is_whole(m)) {
 		d9_u64 told = 0;

@@ -26,46 +26,6 @@ struct join {
 
 static bool is_kernel(const struct join *j, d9_u32 family) { return j->t->families.v[family].kernel; }
 
-/* ---- stretches ------------------------------------------------------------------------------------------------------- */
-
-static int by_begin(const void *a, const void *b)
-{
-	return d9_by(((const struct d9_stretch *)a)->t0, ((const struct d9_stretch *)b)->t0);
-}
-
-static void merge(d9_stretches *s)
-{
-	size_t n = 0;
-	if (s->n)
-		qsort(s->v, s->n, sizeof(*s->v), by_begin);
-	for (size_t i = 0; i < s->n; i++) {
-		struct d9_stretch u = s->v[i];
-		if (n && u.t0 <= s->v[n - 1].t1)
-			s->v[n - 1].t1 = u.t1 > s->v[n - 1].t1 ? u.t1 : s->v[n - 1].t1;
-		else
-			s->v[n++] = u;
-	}
-	s->n = n;
-}
-
-/* Adds what of t0..t1 lies in none of `without`. */
-static void add_rest(d9_stretches *to, d9_u64 t0, d9_u64 t1, const d9_stretches *without)
-{
-	for (size_t i = D9_FIRST_AFTER(without->v, without->n, t1, t0); i < without->n && without->v[i].t0 < t1; i++) {
-		if (without->v[i].t0 > t0)
-			d9_vec_push(to, (struct d9_stretch){t0, without->v[i].t0});
-		t0 = without->v[i].t1;
-	}
-	if (t0 < t1)
-		d9_vec_push(to, (struct d9_stretch){t0, t1});
-}
-
-static bool holds(const d9_stretches *s, d9_u64 t)
-{
-	size_t i = D9_FIRST_AFTER(s->v, s->n, t1, t - (t > 0));
-	return i < s->n && s->v[i].t0 <= t;
-}
-
 /* ---- what is kept ---------------------------------------------------------------------------------------------------- */
 
 static d9_u64 tid_key(d9_u32 proc, d9_i32 tid) { return (d9_u64)proc << 32 | (d9_u32)tid; }
@@ -165,7 +125,7 @@ static d9_u64 end_of_family(struct join *j, d9_u32 family)
 		for (size_t k = 0; k < th->gaps.n; k++)
 			d9_vec_push(&j->lost[family], (struct d9_stretch){th->gaps.v[k].since, th->gaps.v[k].t});
 	}
-	merge(&j->lost[family]);
+	d9_stretches_merge(&j->lost[family]);
 	return end;
 }
 
@@ -255,7 +215,7 @@ static void give(struct join *j, d9_u32 to, const struct d9_trace_thread *from, 
 #define TAKE(array, moment)                                                                     \
 	for (size_t i = 0; i < from->array.n; i++)                                              \
 		if (from->array.v[i].moment >= life.t0 && from->array.v[i].moment <= life.t1 && \
-		    !holds(covered, from->array.v[i].moment))                                   \
+		    !d9_stretches_hold(covered, from->array.v[i].moment))                       \
 			d9_vec_push(&th->array, from->array.v[i]);
 	TAKE(kernel.runq, t1)
 	TAKE(kernel.offcpu, t1)
@@ -263,16 +223,16 @@ static void give(struct join *j, d9_u32 to, const struct d9_trace_thread *from, 
 	TAKE(cpu, t)
 #undef TAKE
 	d9_u64 t0 = from->first > life.t0 ? from->first : life.t0;
-	add_rest(&fresh, t0, life.t1, covered);
+	d9_stretches_add_rest(&fresh, t0, life.t1, covered);
 	if (whole && from->kernel.sums &&
 	    (!th->kernel.sums || (fresh.n == 1 && fresh.v[0].t0 == t0 && fresh.v[0].t1 == life.t1)))
 		add_sums(&th->kernel, from->kernel.sums);
 	for (size_t i = 0; i < fresh.n; i++)
-		add_rest(&th->kernel.watched, fresh.v[i].t0, fresh.v[i].t1, &j->lost[from->family]);
+		d9_stretches_add_rest(&th->kernel.watched, fresh.v[i].t0, fresh.v[i].t1, &j->lost[from->family]);
 	if (t0 < life.t1)
 		d9_vec_push(covered, (struct d9_stretch){t0, life.t1});
-	merge(covered);
-	merge(&th->kernel.watched);
+	d9_stretches_merge(covered);
+	d9_stretches_merge(&th->kernel.watched);
 	d9_vec_free(&fresh);
 	th->kernel_tid = th->kernel_tid ? th->kernel_tid : from->kernel_tid;
 	th->kernel_pid = th->kernel_pid ? th->kernel_pid : from->kernel_pid;
@@ -295,7 +255,7 @@ static void keep_own(struct join *j, struct d9_trace_thread *th, d9_u64 until)
 		d9_u32 proc = proc_at(j, &j->was[th->proc], th->first, D9_NO_INDEX);
 		th->proc = proc != D9_NO_INDEX ? proc : j->proc_of[th->proc];
 	}
-	add_rest(&th->kernel.watched, th->first, until, &j->lost[th->family]);
+	d9_stretches_add_rest(&th->kernel.watched, th->first, until, &j->lost[th->family]);
 	d9_vec_push(&j->covered[j->n_threads], (struct d9_stretch){th->first, until});
 	keep_thread(j, th, until);
 }

@@ -5,12 +5,7 @@
 #ifndef D9_CLI_TRACE_KERNEL_H
 #define D9_CLI_TRACE_KERNEL_H
 #include "format/types.h"
-#include "vec.h"
-
-struct d9_stretch {
-	d9_u64 t0, t1;
-};
-typedef D9_VEC(struct d9_stretch) d9_stretches; /* by time, apart from each other */
+#include "stretches.h"
 
 /* flags of runq and offcpu events, as events.def has them; the last is ours */
 #define D9_RUNQ_PREEMPTED 1u
