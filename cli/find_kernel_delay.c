@@ -11,6 +11,10 @@
 #define SUM_MIN_NS 200000000ull /* short waits are worth a word from here on, */
 #define SHARE_MIN 0.2           /* and if they are this much of the time in which a thread ran or could have run */
 #define OWN_SHARE_MIN 0.25
+#define OWN_MIN 0.7              /* of its waits its own threads had the CPU, or */
+#define CROWD_OWN 0.3            /* not so much, but there are */
+#define CROWD_MIN 2.0            /* as many of them for each CPU that could run */
+#define STARVED_NS 1000000000ull /* a thread that waited so long, and half of its time, is in need of help at once */
 #define THROTTLED_MIN_NS 50000000ull
 
 struct process {
@@ -132,6 +136,23 @@ static void judge_quota(struct d9_model *m, struct d9_findings *out, const struc
 	claim_throttled(m, p, q->throttled_ns);
 }
 
+/* How many of its threads ran or could have run, for each CPU on which they were seen, on an average. */
+static double crowd_of(const struct d9_model *m, const struct process *p)
+{
+	struct d9_map cpus = {0};
+	d9_u64 from = D9_NOT_KNOWN, to = 0;
+	for (size_t i = 0; i < p->threads.n; i++) {
+		const struct d9_model_thread *mt = &m->threads[p->threads.v[i]];
+		from = mt->begin < from ? mt->begin : from;
+		to = mt->end > to ? mt->end : to;
+		EACH_WAIT (q, m, p->threads.v[i])
+			d9_map_put(&cpus, q->cpu, 0);
+	}
+	double n = (double)cpus.n;
+	d9_map_free(&cpus);
+	return to > from && n > 0 ? ((double)p->waited + (double)p->ran) / (double)(to - from) / n : 0;
+}
+
 /* ---- cpu-oversubscribed ------------------------------------------------------------------------------------------------- */
 
 static void judge_own(struct d9_model *m, struct d9_findings *out, const struct process *p)
@@ -145,9 +166,9 @@ static void judge_own(struct d9_model *m, struct d9_findings *out, const struct 
 		EACH_WAIT (q, m, p->threads.v[i])
 			if (!(q->flags & D9_KERNEL_CLAIMED))
 				d9_who_add(&who, q);
-	bool own = who.own > 0 && who.own / 7 * 10 >= who.total;
+	double own = who.total ? (double)who.own / (double)who.total : 0;
 	d9_who_fini(&who);
-	if (!own)
+	if (own < OWN_MIN && (own < CROWD_OWN || crowd_of(m, p) < CROWD_MIN))
 		return;
 	struct d9_finding *f = add_finding(m, out, "cpu-oversubscribed", p->threads.v[0]);
 	char dur[32];
@@ -155,7 +176,7 @@ static void judge_own(struct d9_model *m, struct d9_findings *out, const struct 
 	f->harm = p->waited;
 	f->count = p->threads.n;
 	d9_finding_title(f,
-			 "pid %d has more busy threads than CPUs: they waited %s for each other, %.0f %% of the time "
+			 "pid %d has more busy threads than CPUs: they waited %s for one, %.0f %% of the time "
 			 "in which they could have run",
 			 m->t->procs.v[p->proc].pid, d9_format_duration(p->waited, dur), share * 100);
 	d9_finding_real(f, "runq_share", share);
@@ -234,6 +255,12 @@ static void had_cpus(const struct d9_who *who, char *buf, size_t n)
 		snprintf(buf, n, "nobody else was seen on its CPUs");
 }
 
+static bool is_starved(const struct d9_model *m, d9_u32 thread)
+{
+	d9_u64 waited = waited_by(m, thread);
+	return waited >= STARVED_NS && share_of(waited, m->threads[thread].busy) >= 0.5;
+}
+
 static void advise(struct d9_finding *f)
 {
 	f->try[0] = "`d9 runq --worst 20` lists the waits, with who had the CPU and from whom the wake came.";
@@ -251,7 +278,7 @@ static bool judge_long(struct d9_model *m, struct d9_findings *out, const struct
 		struct d9_finding *f = add_finding(m, out, "kernel-delay", d.worst.thread);
 		char thread[96], dur[32], had[160];
 		had_cpus(&who, had, sizeof(had));
-		f->severity = d.max >= D9_CRITICAL_NS ? D9_CRITICAL : D9_WARNING;
+		f->severity = d.max >= D9_CRITICAL_NS || is_starved(m, d.worst.thread) ? D9_CRITICAL : D9_WARNING;
 		f->from = q->t0;
 		f->to = q->t1;
 		f->count = d.count;

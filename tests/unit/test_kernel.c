@@ -591,7 +591,8 @@ START_TEST(kernel_delay_without_hooks)
 }
 END_TEST
 
-static void share_cpus(const char *name, d9_i32 pid, bool own)
+/* own: of so many waits one ends when a thread of the process leaves the CPU; 0: none. */
+static void share_cpus(const char *name, d9_i32 pid, int own)
 {
 	worker(MS(1));
 	for (d9_u32 i = 0; i < 3; i++) {
@@ -608,14 +609,14 @@ static void share_cpus(const char *name, d9_i32 pid, bool own)
 		tb_thread(&B, 41 + i, 7, 101 + (int)i, "worker");
 		tb_kernel_thread(&B, 41 + i, 4101 + (int)i, 4100);
 		for (int k = 0; k < 100; k++)
-			preempt(41 + i, MS(10 * k + 1), MS(6), own ? 4100 : pid, name);
+			preempt(41 + i, MS(10 * k + 1), MS(6), own && k % own == 0 ? 4100 : pid, name);
 	}
 	analyse();
 }
 
 START_TEST(cpu_oversubscribed)
 {
-	share_cpus("worker", 0, true);
+	share_cpus("worker", 900, 1 + _i); /* of one CPU three threads are too many, whoever comes on top */
 	const struct d9_finding *f = only("cpu-oversubscribed");
 	ck_assert_uint_ge(measured(f, "runq_share"), 500);
 	ck_assert_uint_ge(f->victims.n, 3);
@@ -625,7 +626,7 @@ END_TEST
 
 START_TEST(noisy_neighbour)
 {
-	share_cpus("backup", 900, false);
+	share_cpus("backup", 900, 0);
 	const struct d9_finding *f = only("noisy-neighbour");
 	ck_assert_uint_eq(measured(f, "neighbour"), 900);
 	ck_assert_uint_ge(measured(f, "runq_ns"), MS(599));
@@ -824,7 +825,7 @@ int main(void)
 					   page_fault_stall,
 					   fd_table_growth};
 	const TTest *const both_ways[] = {an_exec_divides_a_thread, kernel_delay_critical_and_of_no_other_thread,
-					  cpu_throttled, disk_stall_on_an_event_loop};
+					  cpu_throttled, cpu_oversubscribed, disk_stall_on_an_event_loop};
 	Suite *s = suite_create("kernel");
 	TCase *a = tcase_create("trace"), *b = tcase_create("plain");
 	tcase_add_checked_fixture(a, setup, teardown);
