@@ -77,6 +77,16 @@ static double share_of(d9_u64 waited, d9_u64 ran)
 	return waited + ran ? (double)waited / ((double)waited + (double)ran) : 0;
 }
 
+/* Without the waits that a finding has already. */
+static d9_u64 unclaimed_by(const struct d9_model *m, d9_u32 thread)
+{
+	const struct d9_kernel_side *k = &m->t->threads.v[thread].kernel;
+	d9_u64 claimed = 0, waited = waited_by(m, thread);
+	for (size_t i = 0; i < k->runq.n; i++)
+		claimed += k->runq.v[i].flags & D9_KERNEL_CLAIMED ? k->runq.v[i].t1 - k->runq.v[i].t0 : 0;
+	return waited > claimed ? waited - claimed : 0;
+}
+
 static struct d9_finding *add_finding(const struct d9_model *m, struct d9_findings *out, const char *id, d9_u32 thread)
 {
 	struct d9_finding *f = d9_finding_add(out, id, thread);
@@ -105,12 +115,15 @@ static const struct d9_quota *worst_quota(const struct d9_model *m, d9_u32 proc)
 	return worst;
 }
 
-/* A thread that its quota stopped waits like any other, but it is not another that has its CPU. */
+/*
+ * A thread that its quota stopped waits like any other.  Where that is most of the waiting it is the cause; else what it explains for certain
+ * are the waits in which nobody had the CPU.
+ */
 static void claim_throttled(struct d9_model *m, const struct process *p, d9_u64 throttled_ns)
 {
 	for (size_t i = 0; i < p->threads.n; i++)
 		EACH_WAIT (q, m, p->threads.v[i])
-			if (q->prev <= 0 || (throttled_ns * 2 >= p->waited && q->t1 - q->t0 >= D9_WARN_NS))
+			if (q->prev <= 0 || throttled_ns >= p->waited / 2)
 				q->flags |= D9_KERNEL_CLAIMED;
 }
 
@@ -303,7 +316,7 @@ static void judge_sum(struct d9_model *m, struct d9_findings *out, const struct 
 	d9_u64 most = 0;
 	for (size_t i = 0; i < p->threads.n; i++) {
 		d9_u32 thread = p->threads.v[i];
-		d9_u64 waited = matters(m, p, thread) ? waited_by(m, thread) : 0;
+		d9_u64 waited = matters(m, p, thread) ? unclaimed_by(m, thread) : 0;
 		if (waited >= SUM_MIN_NS && waited > most && share_of(waited, m->threads[thread].busy) >= SHARE_MIN) {
 			most = waited;
 			worst = thread;
