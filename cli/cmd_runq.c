@@ -21,7 +21,7 @@ struct runq {
 static bool is_told(const struct d9_model *m, d9_u32 i)
 {
 	const struct d9_kernel_side *k = &m->t->threads.v[i].kernel;
-	return m->t->threads.v[i].shown && (k->runq.n || k->sums);
+	return m->t->threads.v[i].shown && (k->runq.n || (k->sums && d9_model_is_whole(m)));
 }
 
 static void gather(struct runq *r, size_t worst)

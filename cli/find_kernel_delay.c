@@ -1,7 +1,7 @@
 /*
- * kernel-delay, cpu-oversubscribed, noisy-neighbour, cpu-throttled: threads could run and had no CPU.  Of each process one is told of a wait:
- * its quota first, then its own threads, for these are its own doing; then single waits that were long, by who had the CPUs; then waits
- * that are short and add up.
+ * kernel-delay, cpu-oversubscribed, noisy-neighbour, cpu-throttled: threads could run and had no CPU.  A wait is told of once: by a
+ * quota first, then by the program's own threads, for these are its own doing; then, of all together, single waits that were long, by who
+ * had the CPUs; else waits that are short and add up.
  *
  * Rests on what the kernel's side saw.  Waits too short to be told of are in the sums.
  */
@@ -17,13 +17,20 @@
 #define STARVED_NS 1000000000ull /* a thread that waited so long, and half of its time, is in need of help at once */
 #define THROTTLED_MIN_NS 50000000ull
 
-struct process {
-	d9_u32 proc;
-	D9_VEC(d9_u32) threads; /* with waits; [0]: that waited longest */
-	d9_u64 waited, ran;
-	bool calls; /* its calls were recorded, so that roles are known */
+/* Threads that are judged together. */
+struct group {
+	D9_VEC(d9_u32) threads; /* [0]: that waited longest */
+	d9_u64 waited, ran, most;
+	d9_u32 proc; /* of the first; */
+	size_t n_procs;
 };
-typedef D9_VEC(struct process) processes;
+typedef D9_VEC(struct group) groups;
+
+struct search {
+	struct d9_model *m;
+	struct d9_findings *out;
+	bool *calls; /* by process: its calls were recorded, so that roles are known */
+};
 
 static d9_u64 waited_by(const struct d9_model *m, d9_u32 thread)
 {
@@ -34,42 +41,83 @@ static d9_u64 waited_by(const struct d9_model *m, d9_u32 thread)
 	return k->sums && d9_model_is_whole(m) && k->sums->total > sum ? k->sums->total : sum;
 }
 
-static void gather(const struct d9_model *m, processes *all)
+static void add_thread(const struct d9_model *m, struct group *g, d9_u32 thread)
 {
-	struct d9_map map = {0};
-	D9_VEC(d9_u64) most = {0};
+	d9_u64 waited = waited_by(m, thread);
+	g->waited += waited;
+	g->ran += m->threads[thread].busy;
+	d9_vec_push(&g->threads, thread);
+	if (waited > g->most) {
+		g->most = waited;
+		g->threads.v[g->threads.n - 1] = g->threads.v[0];
+		g->threads.v[0] = thread;
+	}
+}
+
+/* Which group a thread belongs to; D9_NOT_KNOWN: to none. */
+typedef d9_u64 key_fn(const struct d9_model *m, d9_u32 thread);
+
+static groups gather(const struct d9_model *m, key_fn *key_of)
+{
+	groups all = {0};
+	struct d9_map index = {0}, procs = {0};
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
 		const struct d9_trace_thread *th = &m->t->threads.v[i];
 		if (th->proc == D9_NO_INDEX || m->threads[i].role == D9_ROLE_RECORDER || !th->kernel.watched.n)
 			continue;
-		d9_u32 k = d9_map_get(&map, th->proc);
+		d9_u64 key = key_of(m, i);
+		if (key == D9_NOT_KNOWN)
+			continue;
+		d9_u32 k = d9_map_get(&index, key);
 		if (k == D9_MAP_EMPTY) {
-			k = (d9_u32)all->n;
-			d9_vec_push(all, (struct process){.proc = th->proc});
-			d9_vec_push(&most, 0);
-			d9_map_put(&map, th->proc, k);
+			k = (d9_u32)all.n;
+			d9_vec_push(&all, (struct group){.proc = th->proc});
+			d9_map_put(&index, key, k);
 		}
-		struct process *p = &all->v[k];
-		d9_u64 waited = waited_by(m, i);
-		p->waited += waited;
-		p->ran += m->threads[i].busy;
-		p->calls |= th->spans.n || th->calls.n || th->pending.since;
-		d9_vec_push(&p->threads, i);
-		if (waited > most.v[k]) {
-			most.v[k] = waited;
-			p->threads.v[p->threads.n - 1] = p->threads.v[0];
-			p->threads.v[0] = i;
-		}
+		add_thread(m, &all.v[k], i);
+		d9_u64 member = (d9_u64)k << 32 | th->proc;
+		all.v[k].n_procs += d9_map_get(&procs, member) == D9_MAP_EMPTY;
+		d9_map_put(&procs, member, 0);
 	}
-	d9_vec_free(&most);
-	d9_map_free(&map);
+	d9_map_free(&index);
+	d9_map_free(&procs);
+	return all;
+}
+
+static void groups_free(groups *all)
+{
+	for (size_t i = 0; i < all->n; i++)
+		d9_vec_free(&all->v[i].threads);
+	d9_vec_free(all);
+}
+
+/* "pid 17", "3 processes" */
+static const char *show_procs(const struct d9_model *m, const struct group *g, char *buf, size_t n)
+{
+	if (g->n_procs == 1)
+		snprintf(buf, n, "pid %d", m->t->procs.v[g->proc].pid);
+	else
+		snprintf(buf, n, "%zu processes", g->n_procs);
+	return buf;
+}
+
+static bool *find_calls(const struct d9_model *m)
+{
+	bool *calls = d9_must_alloc(m->t->procs.n + 1, sizeof(*calls));
+	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
+		const struct d9_trace_thread *th = &m->t->threads.v[i];
+		if (th->proc != D9_NO_INDEX)
+			calls[th->proc] |= th->spans.n || th->calls.n || th->pending.since;
+	}
+	return calls;
 }
 
 /* Does somebody else wait while this thread does not run? */
-static bool matters(const struct d9_model *m, const struct process *p, d9_u32 thread)
+static bool matters(const struct search *s, d9_u32 thread)
 {
-	enum d9_role r = m->threads[thread].role;
-	return !p->calls || r == D9_ROLE_WORKER || r == D9_ROLE_MAIN || r == D9_ROLE_DRIVER;
+	enum d9_role r = s->m->threads[thread].role;
+	return !s->calls[s->m->t->threads.v[thread].proc] || r == D9_ROLE_WORKER || r == D9_ROLE_MAIN ||
+	       r == D9_ROLE_DRIVER;
 }
 
 static double share_of(d9_u64 waited, d9_u64 ran)
@@ -103,23 +151,29 @@ static struct d9_finding *add_finding(const struct d9_model *m, struct d9_findin
 
 /* ---- cpu-throttled ------------------------------------------------------------------------------------------------------ */
 
-/* The last reading of the cgroup that stopped the process longest, or NULL. */
+/* The last reading of the cgroup that stopped the process longest, if that is worth a word, or NULL. */
 static const struct d9_quota *worst_quota(const struct d9_model *m, d9_u32 proc)
 {
-	const struct d9_quota *worst = NULL;
-	for (size_t i = 0; i < m->t->quotas.n; i++) {
-		const struct d9_quota *q = &m->t->quotas.v[i];
-		if (q->proc == proc && (!worst || q->throttled_ns > worst->throttled_ns))
-			worst = q;
-	}
-	return worst;
+	const struct d9_quota *worst = NULL, *v = m->t->quotas.v;
+	size_t n = m->t->quotas.n;
+	for (size_t i = proc ? D9_FIRST_AFTER(v, n, proc, proc - 1) : 0; i < n && v[i].proc == proc; i++)
+		if (!worst || v[i].throttled_ns > worst->throttled_ns)
+			worst = &v[i];
+	bool worth = worst && worst->throttled_ns >= THROTTLED_MIN_NS && worst->throttled >= worst->periods / 20;
+	return worth ? worst : NULL;
+}
+
+static d9_u64 by_cgroup(const struct d9_model *m, d9_u32 thread)
+{
+	const struct d9_quota *q = worst_quota(m, m->t->threads.v[thread].proc);
+	return q ? q->cgroup : D9_NOT_KNOWN;
 }
 
 /*
  * A thread that its quota stopped waits like any other.  Where that is most of the waiting it is the cause; else what it explains for certain
  * are the waits in which nobody had the CPU.
  */
-static void claim_throttled(struct d9_model *m, const struct process *p, d9_u64 throttled_ns)
+static void claim_throttled(struct d9_model *m, const struct group *p, d9_u64 throttled_ns)
 {
 	for (size_t i = 0; i < p->threads.n; i++)
 		EACH_WAIT (q, m, p->threads.v[i])
@@ -127,30 +181,42 @@ static void claim_throttled(struct d9_model *m, const struct process *p, d9_u64 
 				q->flags |= D9_KERNEL_CLAIMED;
 }
 
-static void judge_quota(struct d9_model *m, struct d9_findings *out, const struct process *p)
+static void judge_quota(const struct search *s, const struct group *p)
 {
+	struct d9_model *m = s->m;
 	const struct d9_quota *q = worst_quota(m, p->proc);
-	char dur[32], quota[32], period[32], limit[80] = "";
-	if (!q || q->throttled_ns < THROTTLED_MIN_NS || q->throttled * 20 < q->periods)
+	char who[32], dur[32], quota[32], period[32], limit[80] = "";
+	if (!q)
 		return;
-	struct d9_finding *f = add_finding(m, out, "cpu-throttled", p->threads.v[0]);
-	f->severity = q->throttled * 4 >= q->periods ? D9_CRITICAL : D9_WARNING;
+	struct d9_finding *f = add_finding(m, s->out, "cpu-throttled", p->threads.v[0]);
+	f->severity = q->throttled >= q->periods / 4 ? D9_CRITICAL : D9_WARNING;
 	f->count = q->throttled;
 	f->harm = q->throttled_ns;
 	if (q->quota != D9_NOT_KNOWN)
 		snprintf(limit, sizeof(limit), ", %s in %s,", d9_format_duration(q->quota, quota),
 			 d9_format_duration(q->period, period));
-	d9_finding_title(f, "the CPU quota of %s%s stopped pid %d in %llu of %llu periods, for %s in all",
-			 m->t->names.v[q->cgroup], limit, m->t->procs.v[p->proc].pid, (unsigned long long)q->throttled,
-			 (unsigned long long)q->periods, d9_format_duration(q->throttled_ns, dur));
+	d9_finding_title(f, "the CPU quota of %s%s stopped %s in %llu of %llu periods, for %s in all",
+			 m->t->names.v[q->cgroup], limit, show_procs(m, p, who, sizeof(who)),
+			 (unsigned long long)q->throttled, (unsigned long long)q->periods,
+			 d9_format_duration(q->throttled_ns, dur));
 	d9_finding_n(f, "throttled_ns", q->throttled_ns);
 	f->try[0] = "Raise the quota (cpu.max, cpu.cfs_quota_us), or let the program use fewer threads: all of them "
 		    "spend it together.";
 	claim_throttled(m, p, q->throttled_ns);
 }
 
+/* ---- cpu-oversubscribed ------------------------------------------------------------------------------------------------- */
+
+/* What was forked is of one program, and shares its CPUs. */
+static d9_u64 by_program(const struct d9_model *m, d9_u32 thread)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	d9_u32 family = m->t->procs.v[th->proc].family;
+	return m->t->families.v[family].kernel ? 1ull << 32 | th->proc : family;
+}
+
 /* How many of its threads ran or could have run, for each CPU on which they were seen, on an average. */
-static double crowd_of(const struct d9_model *m, const struct process *p)
+static double crowd_of(const struct d9_model *m, const struct group *p)
 {
 	struct d9_map cpus = {0};
 	d9_u64 from = D9_NOT_KNOWN, to = 0;
@@ -166,10 +232,9 @@ static double crowd_of(const struct d9_model *m, const struct process *p)
 	return to > from && n > 0 ? ((double)p->waited + (double)p->ran) / (double)(to - from) / n : 0;
 }
 
-/* ---- cpu-oversubscribed ------------------------------------------------------------------------------------------------- */
-
-static void judge_own(struct d9_model *m, struct d9_findings *out, const struct process *p)
+static void judge_own(const struct search *s, const struct group *p)
 {
+	struct d9_model *m = s->m;
 	double share = share_of(p->waited, p->ran);
 	struct d9_who who;
 	if (p->waited < SUM_MIN_NS || share < OWN_SHARE_MIN || p->threads.n < 2)
@@ -183,15 +248,15 @@ static void judge_own(struct d9_model *m, struct d9_findings *out, const struct 
 	d9_who_fini(&who);
 	if (own < OWN_MIN && (own < CROWD_OWN || crowd_of(m, p) < CROWD_MIN))
 		return;
-	struct d9_finding *f = add_finding(m, out, "cpu-oversubscribed", p->threads.v[0]);
-	char dur[32];
+	struct d9_finding *f = add_finding(m, s->out, "cpu-oversubscribed", p->threads.v[0]);
+	char procs[32], dur[32];
 	f->severity = share >= 0.5 ? D9_CRITICAL : D9_WARNING;
 	f->harm = p->waited;
 	f->count = p->threads.n;
 	d9_finding_title(f,
-			 "pid %d has more busy threads than CPUs: they waited %s for one, %.0f %% of the time "
-			 "in which they could have run",
-			 m->t->procs.v[p->proc].pid, d9_format_duration(p->waited, dur), share * 100);
+			 "%s: more busy threads than CPUs, which waited %s for one, %.0f %% of the time in which they "
+			 "could have run",
+			 show_procs(m, p, procs, sizeof(procs)), d9_format_duration(p->waited, dur), share * 100);
 	d9_finding_real(f, "runq_share", share);
 	f->try[0] = "As many busy threads as there are CPUs do the same work with fewer switches: lower the number of "
 		    "workers or of jobs at a time.";
@@ -213,12 +278,13 @@ struct delays {
 };
 
 /* Waits that nothing explains yet of threads that matter, `least` and more. */
-static struct delays find_delays(struct d9_model *m, const struct process *p, d9_u64 least, struct d9_who *who)
+static struct delays find_delays(const struct search *s, const struct group *p, d9_u64 least, struct d9_who *who)
 {
+	struct d9_model *m = s->m;
 	struct delays d = {.worst.thread = D9_NO_INDEX};
 	for (size_t i = 0; i < p->threads.n; i++) {
 		d9_u32 thread = p->threads.v[i];
-		if (!matters(m, p, thread))
+		if (!matters(s, thread))
 			continue;
 		EACH_WAIT (q, m, thread) {
 			d9_u64 dur = q->t1 - q->t0;
@@ -238,11 +304,12 @@ static struct delays find_delays(struct d9_model *m, const struct process *p, d9
 	return d;
 }
 
-static void take_delays(struct d9_model *m, struct d9_finding *f, const struct process *p, d9_u64 least)
+static void take_delays(const struct search *s, struct d9_finding *f, const struct group *p, d9_u64 least)
 {
+	struct d9_model *m = s->m;
 	for (size_t i = 0; i < p->threads.n; i++) {
 		d9_u64 waited = 0;
-		if (!matters(m, p, p->threads.v[i]))
+		if (!matters(s, p->threads.v[i]))
 			continue;
 		EACH_WAIT (q, m, p->threads.v[i])
 			if (q->t1 - q->t0 >= least && !(q->flags & D9_KERNEL_CLAIMED)) {
@@ -281,14 +348,21 @@ static void advise(struct d9_finding *f)
 		    "(CPUWeight=, nice).";
 }
 
-static bool judge_long(struct d9_model *m, struct d9_findings *out, const struct process *p)
+/* A machine that is short of CPUs is short of them for all: told once, by the worst. */
+static d9_u64 all_shown(const struct d9_model *m, d9_u32 thread)
 {
+	return m->t->threads.v[thread].shown ? 0 : D9_NOT_KNOWN;
+}
+
+static bool judge_long(const struct search *s, const struct group *p)
+{
+	struct d9_model *m = s->m;
 	struct d9_who who;
 	d9_who_begin(&who, m, false);
-	struct delays d = find_delays(m, p, D9_WARN_NS, &who);
+	struct delays d = find_delays(s, p, D9_WARN_NS, &who);
 	if (d.count) {
 		const struct d9_runq *q = &m->t->threads.v[d.worst.thread].kernel.runq.v[d.worst.index];
-		struct d9_finding *f = add_finding(m, out, "kernel-delay", d.worst.thread);
+		struct d9_finding *f = add_finding(m, s->out, "kernel-delay", d.worst.thread);
 		char thread[96], dur[32], had[160];
 		had_cpus(&who, had, sizeof(had));
 		f->severity = d.max >= D9_CRITICAL_NS || is_starved(m, d.worst.thread) ? D9_CRITICAL : D9_WARNING;
@@ -303,20 +377,21 @@ static bool judge_long(struct d9_model *m, struct d9_findings *out, const struct
 		d9_finding_n(f, "runq_max_ns", d.max);
 		d9_finding_span(f, d.worst);
 		advise(f);
-		take_delays(m, f, p, D9_WARN_NS);
+		take_delays(s, f, p, D9_WARN_NS);
 	}
 	d9_who_fini(&who);
 	return d.count > 0;
 }
 
 /* None of them is long, and yet they are a large part of a thread's time. */
-static void judge_sum(struct d9_model *m, struct d9_findings *out, const struct process *p)
+static void judge_sum(const struct search *s, const struct group *all)
 {
+	struct d9_model *m = s->m;
 	d9_u32 worst = D9_NO_INDEX;
 	d9_u64 most = 0;
-	for (size_t i = 0; i < p->threads.n; i++) {
-		d9_u32 thread = p->threads.v[i];
-		d9_u64 waited = matters(m, p, thread) ? unclaimed_by(m, thread) : 0;
+	for (size_t i = 0; i < all->threads.n; i++) {
+		d9_u32 thread = all->threads.v[i];
+		d9_u64 waited = matters(s, thread) ? unclaimed_by(m, thread) : 0;
 		if (waited >= SUM_MIN_NS && waited > most && share_of(waited, m->threads[thread].busy) >= SHARE_MIN) {
 			most = waited;
 			worst = thread;
@@ -324,16 +399,18 @@ static void judge_sum(struct d9_model *m, struct d9_findings *out, const struct 
 	}
 	if (worst == D9_NO_INDEX)
 		return;
+	struct group one_thread = {0}, *p = &one_thread;
+	d9_vec_push(&p->threads, worst);
 	struct d9_who names, pids;
 	d9_who_begin(&names, m, false);
 	d9_who_begin(&pids, m, true);
-	struct delays d = find_delays(m, p, 0, &names);
-	find_delays(m, p, 0, &pids);
+	struct delays d = find_delays(s, p, 0, &names);
+	find_delays(s, p, 0, &pids);
 	/* What was told one by one must be most of it, or nothing is known of who had the CPUs. */
 	bool known = d.total * 2 >= most,
 	     one = known && pids.had.n && !pids.had.v[0].own && pids.had.v[0].total / 7 * 10 >= pids.total;
 	if (d.count) {
-		struct d9_finding *f = add_finding(m, out, one ? "noisy-neighbour" : "kernel-delay", worst);
+		struct d9_finding *f = add_finding(m, s->out, one ? "noisy-neighbour" : "kernel-delay", worst);
 		char thread[96], dur[32], had[160];
 		had_cpus(one ? &pids : &names, had, sizeof(had));
 		f->harm = most;
@@ -348,22 +425,27 @@ static void judge_sum(struct d9_model *m, struct d9_findings *out, const struct 
 			d9_finding_n(f, "runq_max_ns", d.max);
 		d9_finding_span(f, d.worst);
 		advise(f);
-		take_delays(m, f, p, 0);
+		take_delays(s, f, all, 0);
 	}
+	d9_vec_free(&p->threads);
 	d9_who_fini(&names);
 	d9_who_fini(&pids);
 }
 
 void d9_find_kernel_delay(struct d9_model *m, struct d9_findings *out)
 {
-	processes all = {0};
-	gather(m, &all);
-	for (size_t i = 0; i < all.n; i++) {
-		judge_quota(m, out, &all.v[i]);
-		judge_own(m, out, &all.v[i]);
-		if (!judge_long(m, out, &all.v[i]))
-			judge_sum(m, out, &all.v[i]);
-		d9_vec_free(&all.v[i].threads);
-	}
-	d9_vec_free(&all);
+	if (!d9_trace_has_kernel(m->t))
+		return;
+	struct search s = {m, out, find_calls(m)};
+	groups throttled = gather(m, by_cgroup), programs = gather(m, by_program), all = gather(m, all_shown);
+	for (size_t i = 0; i < throttled.n; i++)
+		judge_quota(&s, &throttled.v[i]);
+	for (size_t i = 0; i < programs.n; i++)
+		judge_own(&s, &programs.v[i]);
+	if (all.n && !judge_long(&s, &all.v[0]))
+		judge_sum(&s, &all.v[0]);
+	groups_free(&throttled);
+	groups_free(&programs);
+	groups_free(&all);
+	free(s.calls);
 }

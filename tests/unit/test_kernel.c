@@ -620,7 +620,7 @@ START_TEST(cpu_oversubscribed)
 	const struct d9_finding *f = only("cpu-oversubscribed");
 	ck_assert_uint_ge(measured(f, "runq_share"), 500);
 	ck_assert_uint_ge(f->victims.n, 3);
-	says(f, "more busy threads than CPUs");
+	says(f, "pid 100: more busy threads than CPUs");
 }
 END_TEST
 
