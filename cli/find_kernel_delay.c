@@ -9,12 +9,14 @@
 #include "kernel_who.h"
 
 #define SUM_MIN_NS 200000000ull /* short waits are worth a word from here on, */
-#define SHARE_MIN 0.2           /* and if they are this much of the time in which a thread ran or could have run */
-#define OWN_SHARE_MIN 0.25
-#define OWN_MIN 0.7              /* of its waits its own threads had the CPU, or */
-#define CROWD_OWN 0.3            /* not so much, but there are */
-#define CROWD_MIN 2.0            /* as many of them for each CPU that could run */
+#define SHARE_MIN 0.25          /* and if they are this much of a thread's time */
+#define OWN_SHARE_MIN 0.25      /* of the time in which a program's threads ran or could have run */
+#define OWN_MIN 0.7   /* of its waits its own threads had the CPU, and more than one for each CPU could run, or */
+#define CROWD_OWN 0.3 /* not so much, but there are */
+#define CROWD_MIN 2.0 /* as many of them for each CPU that could run */
 #define STARVED_NS 1000000000ull /* a thread that waited so long, and half of its time, is in need of help at once */
+#define FEW 2                    /* as many waits of 10 ms, */
+#define FEW_NS 15000000ull       /* and none of so much, come about on any machine that has other work too */
 #define THROTTLED_MIN_NS 50000000ull
 
 /* Threads that are judged together. */
@@ -246,7 +248,8 @@ static void judge_own(const struct search *s, const struct group *p)
 				d9_who_add(&who, q);
 	double own = who.total ? (double)who.own / (double)who.total : 0;
 	d9_who_fini(&who);
-	if (own < OWN_MIN && (own < CROWD_OWN || crowd_of(m, p) < CROWD_MIN))
+	double crowd = own < CROWD_OWN ? 0 : crowd_of(m, p);
+	if (crowd < (own < OWN_MIN ? CROWD_MIN : 1))
 		return;
 	struct d9_finding *f = add_finding(m, s->out, "cpu-oversubscribed", p->threads.v[0]);
 	char procs[32], dur[32];
@@ -365,7 +368,9 @@ static bool judge_long(const struct search *s, const struct group *p)
 		struct d9_finding *f = add_finding(m, s->out, "kernel-delay", d.worst.thread);
 		char thread[96], dur[32], had[160];
 		had_cpus(&who, had, sizeof(had));
-		f->severity = d.max >= D9_CRITICAL_NS || is_starved(m, d.worst.thread) ? D9_CRITICAL : D9_WARNING;
+		f->severity = d.max >= D9_CRITICAL_NS || is_starved(m, d.worst.thread) ? D9_CRITICAL
+			      : d.count <= FEW && d.max < FEW_NS                       ? D9_INFO
+										       : D9_WARNING;
 		f->from = q->t0;
 		f->to = q->t1;
 		f->count = d.count;
@@ -392,7 +397,8 @@ static void judge_sum(const struct search *s, const struct group *all)
 	for (size_t i = 0; i < all->threads.n; i++) {
 		d9_u32 thread = all->threads.v[i];
 		d9_u64 waited = matters(s, thread) ? unclaimed_by(m, thread) : 0;
-		if (waited >= SUM_MIN_NS && waited > most && share_of(waited, m->threads[thread].busy) >= SHARE_MIN) {
+		if (waited >= SUM_MIN_NS && waited > most &&
+		    (double)waited >= SHARE_MIN * (double)m->threads[thread].wall) {
 			most = waited;
 			worst = thread;
 		}
@@ -415,9 +421,10 @@ static void judge_sum(const struct search *s, const struct group *all)
 		had_cpus(one ? &pids : &names, had, sizeof(had));
 		f->harm = most;
 		f->count = d.count;
-		d9_finding_title(f, "%s waited %s for a CPU, %.0f %% of the time in which it could have run%s%s",
+		d9_finding_title(f, "%s waited %s for a CPU, %.0f %% of its time%s%s",
 				 d9_show_thread(m, worst, thread, sizeof(thread)), d9_format_duration(most, dur),
-				 share_of(most, m->threads[worst].busy) * 100, known ? "; " : "", known ? had : "");
+				 100.0 * (double)most / (double)(m->threads[worst].wall + 1), known ? "; " : "",
+				 known ? had : "");
 		d9_finding_n(f, "runq_ns", most);
 		if (one)
 			d9_finding_n(f, "neighbour", (d9_u64)pids.had.v[0].pid);

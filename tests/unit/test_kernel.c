@@ -577,6 +577,19 @@ START_TEST(kernel_delay_critical_and_of_no_other_thread)
 }
 END_TEST
 
+/* One or two such waits come about on any machine: they are told, and are no warning. */
+START_TEST(kernel_delay_now_and_then)
+{
+	worker(MS(1));
+	kernel(1);
+	tb_thread(&B, 40, 7, 100, "svc");
+	for (int i = 0; i < 2 + _i; i++)
+		preempt(40, MS(30 + 20 * i), MS(12), 71, "cc1");
+	analyse();
+	ck_assert_int_eq(only("kernel-delay")->severity, _i ? D9_WARNING : D9_INFO);
+}
+END_TEST
+
 /* A process without hooks has no roles: each of its threads counts. */
 START_TEST(kernel_delay_without_hooks)
 {
@@ -826,8 +839,12 @@ int main(void)
 					   short_waits_for_a_disk_are_nothing,
 					   page_fault_stall,
 					   fd_table_growth};
-	const TTest *const both_ways[] = {an_exec_divides_a_thread, kernel_delay_critical_and_of_no_other_thread,
-					  cpu_throttled, cpu_oversubscribed, disk_stall_on_an_event_loop};
+	const TTest *const both_ways[] = {an_exec_divides_a_thread,
+					  kernel_delay_critical_and_of_no_other_thread,
+					  cpu_throttled,
+					  cpu_oversubscribed,
+					  kernel_delay_now_and_then,
+					  disk_stall_on_an_event_loop};
 	Suite *s = suite_create("kernel");
 	TCase *a = tcase_create("trace"), *b = tcase_create("plain");
 	tcase_add_checked_fixture(a, setup, teardown);
