@@ -12,7 +12,7 @@
 
 #include <sys/syscall.h>
 
-#define LONG_NS 50000000ull        /* away from event loops */
+#define LONG_NS 100000000ull       /* away from event loops */
 #define VERY_LONG_NS 1000000000ull /* ... and critical */
 #define SUM_NS 500000000ull        /* many short ones, and a twentieth of the thread's time */
 #define SUM_PART 20

@@ -33,7 +33,7 @@ static struct d9_finding *add(struct d9_model *m, struct d9_findings *out, d9_u3
 	char who[96], dur[32], which[32] = "a descriptor";
 	if (fd != D9_NOT_KNOWN)
 		snprintf(which, sizeof(which), "descriptor %llu", (unsigned long long)fd);
-	f->severity = d9_severity_of(t1 - t0);
+	f->severity = t1 - t0 < STALL_MIN_NS ? D9_INFO : d9_severity_of(t1 - t0);
 	f->from = t0;
 	f->to = t1;
 	f->harm = t1 - t0;
