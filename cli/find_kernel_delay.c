@@ -6,6 +6,7 @@
  * Rests on what the kernel's side saw.  Waits too short to be told of are in the sums.
  */
 #include "findings.h"
+#include "kernel_groups.h"
 #include "kernel_who.h"
 
 #define SUM_MIN_NS 200000000ull /* short waits are worth a word from here on, */
@@ -19,89 +20,11 @@
 #define FEW_NS 15000000ull       /* and none of so much, come about on any machine that has other work too */
 #define THROTTLED_MIN_NS 50000000ull
 
-/* Threads that are judged together. */
-struct group {
-	D9_VEC(d9_u32) threads; /* [0]: that waited longest */
-	d9_u64 waited, ran, most;
-	d9_u32 proc; /* of the first; */
-	size_t n_procs;
-};
-typedef D9_VEC(struct group) groups;
-
 struct search {
 	struct d9_model *m;
 	struct d9_findings *out;
 	bool *calls; /* by process: its calls were recorded, so that roles are known */
 };
-
-static d9_u64 waited_by(const struct d9_model *m, d9_u32 thread)
-{
-	const struct d9_kernel_side *k = &m->t->threads.v[thread].kernel;
-	d9_u64 sum = 0;
-	for (size_t i = 0; i < k->runq.n; i++)
-		sum += k->runq.v[i].t1 - k->runq.v[i].t0;
-	return k->sums && d9_model_is_whole(m) && k->sums->total > sum ? k->sums->total : sum;
-}
-
-static void add_thread(const struct d9_model *m, struct group *g, d9_u32 thread)
-{
-	d9_u64 waited = waited_by(m, thread);
-	g->waited += waited;
-	g->ran += m->threads[thread].busy;
-	d9_vec_push(&g->threads, thread);
-	if (waited > g->most) {
-		g->most = waited;
-		g->threads.v[g->threads.n - 1] = g->threads.v[0];
-		g->threads.v[0] = thread;
-	}
-}
-
-/* Which group a thread belongs to; D9_NOT_KNOWN: to none. */
-typedef d9_u64 key_fn(const struct d9_model *m, d9_u32 thread);
-
-static groups gather(const struct d9_model *m, key_fn *key_of)
-{
-	groups all = {0};
-	struct d9_map index = {0}, procs = {0};
-	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
-		const struct d9_trace_thread *th = &m->t->threads.v[i];
-		if (th->proc == D9_NO_INDEX || m->threads[i].role == D9_ROLE_RECORDER || !th->kernel.watched.n)
-			continue;
-		d9_u64 key = key_of(m, i);
-		if (key == D9_NOT_KNOWN)
-			continue;
-		d9_u32 k = d9_map_get(&index, key);
-		if (k == D9_MAP_EMPTY) {
-			k = (d9_u32)all.n;
-			d9_vec_push(&all, (struct group){.proc = th->proc});
-			d9_map_put(&index, key, k);
-		}
-		add_thread(m, &all.v[k], i);
-		d9_u64 member = (d9_u64)k << 32 | th->proc;
-		all.v[k].n_procs += d9_map_get(&procs, member) == D9_MAP_EMPTY;
-		d9_map_put(&procs, member, 0);
-	}
-	d9_map_free(&index);
-	d9_map_free(&procs);
-	return all;
-}
-
-static void groups_free(groups *all)
-{
-	for (size_t i = 0; i < all->n; i++)
-		d9_vec_free(&all->v[i].threads);
-	d9_vec_free(all);
-}
-
-/* "pid 17", "3 processes" */
-static const char *show_procs(const struct d9_model *m, const struct group *g, char *buf, size_t n)
-{
-	if (g->n_procs == 1)
-		snprintf(buf, n, "pid %d", m->t->procs.v[g->proc].pid);
-	else
-		snprintf(buf, n, "%zu processes", g->n_procs);
-	return buf;
-}
 
 static bool *find_calls(const struct d9_model *m)
 {
@@ -131,7 +54,7 @@ static double share_of(d9_u64 waited, d9_u64 ran)
 static d9_u64 unclaimed_by(const struct d9_model *m, d9_u32 thread)
 {
 	const struct d9_kernel_side *k = &m->t->threads.v[thread].kernel;
-	d9_u64 claimed = 0, waited = waited_by(m, thread);
+	d9_u64 claimed = 0, waited = d9_waited_by(m, thread);
 	for (size_t i = 0; i < k->runq.n; i++)
 		claimed += k->runq.v[i].flags & D9_KERNEL_CLAIMED ? k->runq.v[i].t1 - k->runq.v[i].t0 : 0;
 	return waited > claimed ? waited - claimed : 0;
@@ -145,11 +68,6 @@ static struct d9_finding *add_finding(const struct d9_model *m, struct d9_findin
 	f->cause.proc = m->t->threads.v[thread].proc;
 	return f;
 }
-
-#define EACH_WAIT(q, m, thread)                                                     \
-	for (struct d9_runq *q = (m)->t->threads.v[thread].kernel.runq.v,           \
-			    *q##_end = q + (m)->t->threads.v[thread].kernel.runq.n; \
-	     q < q##_end; q++)
 
 /* ---- cpu-throttled ------------------------------------------------------------------------------------------------------ */
 
@@ -175,15 +93,15 @@ static d9_u64 by_cgroup(const struct d9_model *m, d9_u32 thread)
  * A thread that its quota stopped waits like any other.  Where that is most of the waiting it is the cause; else what it explains for certain
  * are the waits in which nobody had the CPU.
  */
-static void claim_throttled(struct d9_model *m, const struct group *p, d9_u64 throttled_ns)
+static void claim_throttled(struct d9_model *m, const struct d9_wait_group *p, d9_u64 throttled_ns)
 {
 	for (size_t i = 0; i < p->threads.n; i++)
-		EACH_WAIT (q, m, p->threads.v[i])
+		D9_EACH_WAIT (q, m, p->threads.v[i])
 			if (q->prev <= 0 || throttled_ns >= p->waited / 2)
 				q->flags |= D9_KERNEL_CLAIMED;
 }
 
-static void judge_quota(const struct search *s, const struct group *p)
+static void judge_quota(const struct search *s, const struct d9_wait_group *p)
 {
 	struct d9_model *m = s->m;
 	const struct d9_quota *q = worst_quota(m, p->proc);
@@ -198,7 +116,7 @@ static void judge_quota(const struct search *s, const struct group *p)
 		snprintf(limit, sizeof(limit), ", %s in %s,", d9_format_duration(q->quota, quota),
 			 d9_format_duration(q->period, period));
 	d9_finding_title(f, "the CPU quota of %s%s stopped %s in %llu of %llu periods, for %s in all",
-			 m->t->names.v[q->cgroup], limit, show_procs(m, p, who, sizeof(who)),
+			 m->t->names.v[q->cgroup], limit, d9_wait_group_procs(m, p, who, sizeof(who)),
 			 (unsigned long long)q->throttled, (unsigned long long)q->periods,
 			 d9_format_duration(q->throttled_ns, dur));
 	d9_finding_n(f, "throttled_ns", q->throttled_ns);
@@ -218,7 +136,7 @@ static d9_u64 by_program(const struct d9_model *m, d9_u32 thread)
 }
 
 /* How many of its threads ran or could have run, for each CPU on which they were seen, on an average. */
-static double crowd_of(const struct d9_model *m, const struct group *p)
+static double crowd_of(const struct d9_model *m, const struct d9_wait_group *p)
 {
 	struct d9_map cpus = {0};
 	d9_u64 from = D9_NOT_KNOWN, to = 0;
@@ -226,7 +144,7 @@ static double crowd_of(const struct d9_model *m, const struct group *p)
 		const struct d9_model_thread *mt = &m->threads[p->threads.v[i]];
 		from = mt->begin < from ? mt->begin : from;
 		to = mt->end > to ? mt->end : to;
-		EACH_WAIT (q, m, p->threads.v[i])
+		D9_EACH_WAIT (q, m, p->threads.v[i])
 			d9_map_put(&cpus, q->cpu, 0);
 	}
 	double n = (double)cpus.n;
@@ -234,7 +152,7 @@ static double crowd_of(const struct d9_model *m, const struct group *p)
 	return to > from && n > 0 ? ((double)p->waited + (double)p->ran) / (double)(to - from) / n : 0;
 }
 
-static void judge_own(const struct search *s, const struct group *p)
+static void judge_own(const struct search *s, const struct d9_wait_group *p)
 {
 	struct d9_model *m = s->m;
 	double share = share_of(p->waited, p->ran);
@@ -243,7 +161,7 @@ static void judge_own(const struct search *s, const struct group *p)
 		return;
 	d9_who_begin(&who, m, false);
 	for (size_t i = 0; i < p->threads.n; i++)
-		EACH_WAIT (q, m, p->threads.v[i])
+		D9_EACH_WAIT (q, m, p->threads.v[i])
 			if (!(q->flags & D9_KERNEL_CLAIMED))
 				d9_who_add(&who, q);
 	double own = who.total ? (double)who.own / (double)who.total : 0;
@@ -259,16 +177,17 @@ static void judge_own(const struct search *s, const struct group *p)
 	d9_finding_title(f,
 			 "%s: more busy threads than CPUs, which waited %s for one, %.0f %% of the time in which they "
 			 "could have run",
-			 show_procs(m, p, procs, sizeof(procs)), d9_format_duration(p->waited, dur), share * 100);
+			 d9_wait_group_procs(m, p, procs, sizeof(procs)), d9_format_duration(p->waited, dur),
+			 share * 100);
 	d9_finding_real(f, "runq_share", share);
 	f->try[0] = "As many busy threads as there are CPUs do the same work with fewer switches: lower the number of "
 		    "workers or of jobs at a time.";
 	f->try[1] = "`nproc` and the CPU affinity say how many CPUs there are for it.";
 	for (size_t i = 0; i < p->threads.n; i++) {
-		d9_u64 waited = waited_by(m, p->threads.v[i]);
+		d9_u64 waited = d9_waited_by(m, p->threads.v[i]);
 		if (waited)
 			d9_finding_victim(f, p->threads.v[i], waited);
-		EACH_WAIT (q, m, p->threads.v[i])
+		D9_EACH_WAIT (q, m, p->threads.v[i])
 			q->flags |= D9_KERNEL_CLAIMED;
 	}
 }
@@ -281,7 +200,8 @@ struct delays {
 };
 
 /* Waits that nothing explains yet of threads that matter, `least` and more. */
-static struct delays find_delays(const struct search *s, const struct group *p, d9_u64 least, struct d9_who *who)
+static struct delays find_delays(const struct search *s, const struct d9_wait_group *p, d9_u64 least,
+				 struct d9_who *who)
 {
 	struct d9_model *m = s->m;
 	struct delays d = {.worst.thread = D9_NO_INDEX};
@@ -289,7 +209,7 @@ static struct delays find_delays(const struct search *s, const struct group *p, 
 		d9_u32 thread = p->threads.v[i];
 		if (!matters(s, thread))
 			continue;
-		EACH_WAIT (q, m, thread) {
+		D9_EACH_WAIT (q, m, thread) {
 			d9_u64 dur = q->t1 - q->t0;
 			if (dur < least || q->flags & D9_KERNEL_CLAIMED)
 				continue;
@@ -307,14 +227,14 @@ static struct delays find_delays(const struct search *s, const struct group *p, 
 	return d;
 }
 
-static void take_delays(const struct search *s, struct d9_finding *f, const struct group *p, d9_u64 least)
+static void take_delays(const struct search *s, struct d9_finding *f, const struct d9_wait_group *p, d9_u64 least)
 {
 	struct d9_model *m = s->m;
 	for (size_t i = 0; i < p->threads.n; i++) {
 		d9_u64 waited = 0;
 		if (!matters(s, p->threads.v[i]))
 			continue;
-		EACH_WAIT (q, m, p->threads.v[i])
+		D9_EACH_WAIT (q, m, p->threads.v[i])
 			if (q->t1 - q->t0 >= least && !(q->flags & D9_KERNEL_CLAIMED)) {
 				waited += q->t1 - q->t0;
 				q->flags |= D9_KERNEL_CLAIMED;
@@ -340,7 +260,7 @@ static void had_cpus(const struct d9_who *who, char *buf, size_t n)
 
 static bool is_starved(const struct d9_model *m, d9_u32 thread)
 {
-	d9_u64 waited = waited_by(m, thread);
+	d9_u64 waited = d9_waited_by(m, thread);
 	return waited >= STARVED_NS && share_of(waited, m->threads[thread].busy) >= 0.5;
 }
 
@@ -357,7 +277,7 @@ static d9_u64 all_shown(const struct d9_model *m, d9_u32 thread)
 	return m->t->threads.v[thread].shown ? 0 : D9_NOT_KNOWN;
 }
 
-static bool judge_long(const struct search *s, const struct group *p)
+static bool judge_long(const struct search *s, const struct d9_wait_group *p)
 {
 	struct d9_model *m = s->m;
 	struct d9_who who;
@@ -389,7 +309,7 @@ static bool judge_long(const struct search *s, const struct group *p)
 }
 
 /* None of them is long, and yet they are a large part of a thread's time. */
-static void judge_sum(const struct search *s, const struct group *all)
+static void judge_sum(const struct search *s, const struct d9_wait_group *all)
 {
 	struct d9_model *m = s->m;
 	d9_u32 worst = D9_NO_INDEX;
@@ -405,7 +325,7 @@ static void judge_sum(const struct search *s, const struct group *all)
 	}
 	if (worst == D9_NO_INDEX)
 		return;
-	struct group one_thread = {0}, *p = &one_thread;
+	struct d9_wait_group one_thread = {0}, *p = &one_thread;
 	d9_vec_push(&p->threads, worst);
 	struct d9_who names, pids;
 	d9_who_begin(&names, m, false);
@@ -444,15 +364,16 @@ void d9_find_kernel_delay(struct d9_model *m, struct d9_findings *out)
 	if (!d9_trace_has_kernel(m->t))
 		return;
 	struct search s = {m, out, find_calls(m)};
-	groups throttled = gather(m, by_cgroup), programs = gather(m, by_program), all = gather(m, all_shown);
+	d9_wait_groups throttled = d9_wait_groups_gather(m, by_cgroup), programs = d9_wait_groups_gather(m, by_program),
+		       all = d9_wait_groups_gather(m, all_shown);
 	for (size_t i = 0; i < throttled.n; i++)
 		judge_quota(&s, &throttled.v[i]);
 	for (size_t i = 0; i < programs.n; i++)
 		judge_own(&s, &programs.v[i]);
 	if (all.n && !judge_long(&s, &all.v[0]))
 		judge_sum(&s, &all.v[0]);
-	groups_free(&throttled);
-	groups_free(&programs);
-	groups_free(&all);
+	d9_wait_groups_free(&throttled);
+	d9_wait_groups_free(&programs);
+	d9_wait_groups_free(&all);
 	free(s.calls);
 }
