@@ -135,7 +135,10 @@ static void cause_json(struct d9_json *j, const struct offcpu *c, const struct c
 	waits_json(j, &k->w);
 	if (k->thread == D9_NO_INDEX) {
 		struct d9_ref_info r = d9_ref_info(c->m, k->worst);
-		d9_show_stack_json(j, "stack", c->m->t, c->m->t->threads.v[k->worst.thread].proc, r.stack);
+		struct d9_trace *t = c->m->t;
+		d9_u32 proc = t->threads.v[k->worst.thread].proc;
+		d9_show_stack_json(j, "stack", t, proc, r.stack);
+		d9_show_stack_json(j, "user_stack", t, proc, &t->tails.v[wait_of(c, k)->user_stack]);
 	}
 	d9_json_end_object(j);
 }

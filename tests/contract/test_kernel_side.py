@@ -71,6 +71,7 @@ def offcpu(box):
     equal((first["syscall"], first["function"], first["blocked_ns"], first["runnable_ns"]), ("fsync", "blkdev_issue_flush", 252_000_000, 1_000_000),
           "the first cause")
     equal([f["symbol"] for f in first["stack"]], ["io_schedule", "blkdev_issue_flush", "ext4_sync_file"], "its stack")
+    equal([[f["offset"] for f in c["user_stack"]] for c in doc["causes"][:2]], [["0x4711"], []], "where the program was")
     equal({c["syscall"] for c in doc["causes"]}, {"fsync", "dup", None, "syscall 99999"}, "calls")
     for t in doc["threads"]:
         equal(sum(c["total_ns"] for c in t["causes"]), t["total_ns"], "causes of %d" % t["tid"])

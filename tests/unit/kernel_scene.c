@@ -49,6 +49,7 @@ static void kernel(struct tb *b)
 				     .state = 2,
 				     .arg0 = 9,
 				     .stack = FLUSH});
+	tb_user_stack(b, 41, MS(263), 0x4711);
 	tb_offcpu(b, 42, (struct tb_offcpu){.t0 = MS(50), .t1 = MS(58), .nr = SYS_dup, .state = 2, .stack = RCU});
 	tb_offcpu(b, 42, (struct tb_offcpu){.t0 = MS(60), .t1 = MS(64), .nr = -1, .state = 2});
 	tb_offcpu(b, 42, (struct tb_offcpu){.t0 = MS(70), .t1 = MS(74), .nr = 99999, .state = 1});

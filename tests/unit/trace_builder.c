@@ -409,6 +409,12 @@ void tb_offcpu(struct tb *b, d9_u32 thread, struct tb_offcpu o)
 	tb_raw(b, thread, &e, sizeof(e), *stack ? D9_TAIL_KERNEL : 0, stack, strlen(stack));
 }
 
+void tb_user_stack(struct tb *b, d9_u32 thread, d9_u64 t, d9_u64 frame)
+{
+	struct d9_ev_user_stack e = REC(user_stack, .t = b->at + t);
+	tb_raw(b, thread, &e, sizeof(e), D9_TAIL_FRAMES, &frame, sizeof(frame));
+}
+
 void tb_runq_total(struct tb *b, d9_u32 thread, d9_u64 t, d9_u64 count, d9_u64 total, d9_u64 max, const d9_u64 *buckets,
 		   d9_u32 n)
 {

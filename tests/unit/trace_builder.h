@@ -86,6 +86,7 @@ struct tb_offcpu {
 	const char *stack; /* "a+0x1\nb+0x2\n" */
 };
 void tb_offcpu(struct tb *b, d9_u32 thread, struct tb_offcpu o);
+void tb_user_stack(struct tb *b, d9_u32 thread, d9_u64 t, d9_u64 frame); /* of the wait that ends at t */
 void tb_runq_total(struct tb *b, d9_u32 thread, d9_u64 t, d9_u64 count, d9_u64 total, d9_u64 max, const d9_u64 *buckets,
 		   d9_u32 n);
 void tb_kernel_thread(struct tb *b, d9_u32 thread, d9_i32 tid, d9_i32 pid);
