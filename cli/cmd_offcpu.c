@@ -138,7 +138,12 @@ static void cause_json(struct d9_json *j, const struct offcpu *c, const struct c
 		struct d9_trace *t = c->m->t;
 		d9_u32 proc = t->threads.v[k->worst.thread].proc;
 		d9_show_stack_json(j, "stack", t, proc, r.stack);
-		d9_show_stack_json(j, "user_stack", t, proc, &t->tails.v[wait_of(c, k)->user_stack]);
+		struct d9_stack *user = d9_must_alloc(1, sizeof(*user));
+		const struct d9_offcpu *o = wait_of(c, k);
+		d9_show_resolve(t, proc, &t->tails.v[o->user_stack], o->ip,
+				user); /* at least where it entered the kernel */
+		d9_show_frames_json(j, "user_stack", user);
+		free(user);
 	}
 	d9_json_end_object(j);
 }

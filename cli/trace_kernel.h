@@ -28,9 +28,9 @@ struct d9_offcpu {
 	d9_u64 woken; /* could run again from here on: t0..woken is what it waited for, the rest the run queue's; t1 = not seen */
 	d9_u64 arg0, ip;
 	d9_i32 nr; /* of the system call, -1 = none */
-	d9_i32 waker;
 	d9_u32 state, flags;
 	d9_u32 stack, user_stack; /* indices into the trace's tails, 0 = none */
+	d9_u32 pad;
 };
 
 #define D9_WAIT_BUCKETS 64

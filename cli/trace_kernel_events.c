@@ -96,7 +96,6 @@ static void take_offcpu(struct reading *r, struct d9_kernel_side *side)
 						      .arg0 = e->arg0,
 						      .ip = e->ip,
 						      .nr = e->nr,
-						      .waker = e->waker,
 						      .state = e->state,
 						      .flags = e->flags & 0xf,
 						      .stack = tail_index(r->k, &r->ev->tail)});
