@@ -7,6 +7,7 @@
 #include "format/types.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum d9_exit { D9_EXIT_OK = 0, D9_EXIT_CONDITION = 1, D9_EXIT_USAGE = 2, D9_EXIT_DATA = 3, D9_EXIT_PERMISSION = 4 };
 
@@ -23,6 +24,8 @@ int d9_cmd_run(const struct d9_cmd *self, int argc, char **argv);
 int d9_cmd_report(const struct d9_cmd *self, int argc, char **argv);
 int d9_cmd_hist(const struct d9_cmd *self, int argc, char **argv);
 int d9_cmd_spans(const struct d9_cmd *self, int argc, char **argv);
+int d9_cmd_runq(const struct d9_cmd *self, int argc, char **argv);
+int d9_cmd_offcpu(const struct d9_cmd *self, int argc, char **argv);
 int d9_cmd_locks(const struct d9_cmd *self, int argc, char **argv);
 int d9_cmd_tasks(const struct d9_cmd *self, int argc, char **argv);
 int d9_cmd_task(const struct d9_cmd *self, int argc, char **argv);
@@ -70,6 +73,8 @@ int d9_read_opts_parse(const struct d9_cmd *self, int argc, char **argv, unsigne
 int d9_opts_parse(const struct d9_cmd *self, int argc, char **argv, const struct d9_opt *opts, unsigned n_opts,
 		  const char **operands, unsigned max_operands, unsigned *ret_n);
 
+/* "10" -> 10; at most a million.  0 or -EINVAL. */
+int d9_parse_count(const char *s, size_t *ret);
 /* "10ms", "1.5s", "250us", "100ns", "2m" -> ns.  0 or -EINVAL. */
 int d9_parse_duration(const char *s, d9_u64 *ret_ns);
 /* ns as a person reads it: "253 ms", "1.20 s", "85 us".  buf of 32. Returns buf. */

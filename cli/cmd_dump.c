@@ -33,14 +33,13 @@ static d9_u64 ticks_to_ns(const struct dump *d, const struct d9_timeline_item *i
 {
 	const struct d9_trace_event *e = it->event;
 	d9_u64 end = e->rec->t > ticks ? e->rec->t : ticks + 1;
-	return d9_trace_ns(d->t, it->thread->family, e->clock, end) -
-	       d9_trace_ns(d->t, it->thread->family, e->clock, end - ticks);
+	return d9_trace_ns(d->t, e->family, e->clock, end) - d9_trace_ns(d->t, e->family, e->clock, end - ticks);
 }
 
-/* The thread with this id in the family of `th`, as its tid. */
-static struct field_value thread_value(const struct dump *d, const struct d9_trace_thread *th, d9_u64 id)
+/* The thread with this id in the family, as its tid. */
+static struct field_value thread_value(const struct dump *d, d9_u32 family, d9_u64 id)
 {
-	d9_u32 i = d9_trace_thread_index(d->t, th->family, (d9_u32)id);
+	d9_u32 i = d9_trace_thread_index(d->t, family, (d9_u32)id);
 	if (i == D9_NO_INDEX)
 		return (struct field_value){.form = V_NULL};
 	return (struct field_value){.form = V_I64, .v = (d9_u64)(d9_i64)d->t->threads.v[i].tid};
@@ -57,7 +56,7 @@ static struct field_value value_of(const struct dump *d, const struct d9_timelin
 		suffix = "_ns";
 		break;
 	case D9_UNIT_TIME:
-		r.v = d9_trace_ns(d->t, it->thread->family, it->event->clock, v);
+		r.v = d9_trace_ns(d->t, it->event->family, it->event->clock, v);
 		r.form = v ? V_TIME : V_NULL;
 		suffix = "_ns";
 		break;
@@ -71,7 +70,7 @@ static struct field_value value_of(const struct dump *d, const struct d9_timelin
 		r.form = (d9_i64)v < 0 ? V_NULL : V_I64;
 		break;
 	case D9_UNIT_THREAD:
-		r = thread_value(d, it->thread, v);
+		r = thread_value(d, it->event->family, v);
 		break;
 	}
 	if (!f->is_signed && f->size == 8 && v == D9_NOT_KNOWN)
@@ -308,7 +307,7 @@ static int span_text(const struct dump *d, const struct d9_timeline_item *it)
 
 static d9_u32 hook_of_event(const struct dump *d, const struct d9_timeline_item *it, d9_u32 id)
 {
-	return d9_trace_hook_index(d->t, it->thread->family, id);
+	return d9_trace_hook_index(d->t, it->event->family, id);
 }
 
 static void event_fields(const struct dump *d, const struct d9_timeline_item *it, struct d9_json *j)
@@ -346,7 +345,7 @@ static const struct d9_trace_site *site_of_event(const struct dump *d, const str
 {
 	if (!it->event->rec->site)
 		return NULL;
-	d9_u32 i = d9_trace_site_index(d->t, it->thread->family, it->event->rec->site);
+	d9_u32 i = d9_trace_site_index(d->t, it->event->family, it->event->rec->site);
 	return i == D9_NO_INDEX ? NULL : &d->t->sites.v[i];
 }
 
@@ -366,7 +365,7 @@ static int event_json(const struct dump *d, const struct d9_timeline_item *it)
 			d9_show_stack_json(&j, "stack", d->t, it->thread->proc, &s->stack);
 	}
 	if (it->event->id == D9_EV_gap)
-		d9_json_u64(&j, "to_ns", d9_trace_ns(d->t, it->thread->family, it->event->clock, it->event->rec->t));
+		d9_json_u64(&j, "to_ns", d9_trace_ns(d->t, it->event->family, it->event->clock, it->event->rec->t));
 	return d9_json_end_document(&j);
 }
 

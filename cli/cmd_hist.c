@@ -83,8 +83,8 @@ int d9_cmd_hist(const struct d9_cmd *self, int argc, char **argv)
 	int kind = d9_kind_find(o.operand);
 	if (kind < 0)
 		return d9_fail(D9_EXIT_USAGE,
-			       "hist: `%s` is no KIND: a hook family (epoll, futex, read, ...), park, poll-span, wake "
-			       "or queue",
+			       "hist: `%s` is no KIND: a hook family (epoll, futex, read, ...), park, poll-span, wake, "
+			       "queue, runq or offcpu",
 			       o.operand);
 	struct d9_model *m;
 	r = d9_model_open(&o, &m);

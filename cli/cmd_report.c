@@ -56,24 +56,19 @@ static bool known_to_the_contract(const char *id) { return d9_finding_known(id) 
 static int refuse_unbuilt(const struct d9_fail_if *f)
 {
 	for (size_t i = 0; i < f->n; i++) {
-		const char *s = f->clause[i].subject;
-		if (!strcmp(s, "runq") || !strcmp(s, "offcpu"))
-			return d9_fail(D9_EXIT_USAGE,
-				       "report: --fail-if: `%s` is not measured in this version: d9-kernel comes later",
-				       s);
-		if (d9_finding_reserved(s))
-			return d9_fail(D9_EXIT_USAGE, "report: --fail-if: `%s` is not built in this version", s);
+		if (d9_finding_reserved(f->clause[i].subject))
+			return d9_fail(D9_EXIT_USAGE, "report: --fail-if: `%s` is not built in this version",
+				       f->clause[i].subject);
 	}
 	return 0;
 }
 
-static int parse_top(const char *text, size_t *ret)
+static int refuse_unmeasured(const struct d9_fail_if *f, const struct d9_trace *t)
 {
-	char *end;
-	unsigned long n = strtoul(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || n > 1000000)
-		return -EINVAL;
-	*ret = n;
+	for (size_t i = 0; i < f->n && !d9_trace_has_kernel(t); i++)
+		if (!strcmp(f->clause[i].subject, "runq") || !strcmp(f->clause[i].subject, "offcpu"))
+			return d9_fail(D9_EXIT_DATA, "report: --fail-if: `%s` was not measured: " D9_NO_KERNEL_SIDE,
+				       f->clause[i].subject);
 	return 0;
 }
 
@@ -99,7 +94,7 @@ int d9_cmd_report(const struct d9_cmd *self, int argc, char **argv)
 	int r = d9_read_opts_parse(self, argc, argv, 0, extra, 3, &o);
 	if (r)
 		return r - 1;
-	if (top_text && parse_top(top_text, &top) < 0)
+	if (top_text && d9_parse_count(top_text, &top) < 0)
 		return d9_fail(D9_EXIT_USAGE, "report: --top %s is no number", top_text);
 	if (fail_if && d9_fail_if_parse(fail_if, known_to_the_contract, &cond, err, sizeof(err)) < 0)
 		return d9_fail(D9_EXIT_USAGE, "report: --fail-if: %s", err);
@@ -109,6 +104,10 @@ int d9_cmd_report(const struct d9_cmd *self, int argc, char **argv)
 	r = d9_model_open(&o, &m);
 	if (r)
 		return r;
+	if ((r = refuse_unmeasured(&cond, m->t))) {
+		d9_model_close(m);
+		return r;
+	}
 	struct d9_report report;
 	d9_report_make(m, top, &report);
 	r = write_report(&report, &o, stacks != NULL);

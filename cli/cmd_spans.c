@@ -44,10 +44,11 @@ int d9_cmd_spans(const struct d9_cmd *self, int argc, char **argv)
 		return d9_fail(D9_EXIT_USAGE, "spans: --longer %s is no duration such as 20ms", longer_text);
 	int kind = kind_text ? d9_kind_find(kind_text) : D9_N_KINDS;
 	if (kind < 0)
-		return d9_fail(D9_EXIT_USAGE,
-			       "spans: `%s` is no KIND: a hook family (epoll, futex, read, ...), park, poll-span, wake "
-			       "or queue",
-			       kind_text);
+		return d9_fail(
+			D9_EXIT_USAGE,
+			"spans: `%s` is no KIND: a hook family (epoll, futex, read, ...), park, poll-span, wake, "
+			"queue, runq or offcpu",
+			kind_text);
 	struct d9_model *m;
 	r = d9_model_open(&o, &m);
 	if (r)

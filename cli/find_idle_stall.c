@@ -29,7 +29,8 @@ static bool was_parked(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u6
 	for (size_t i = D9_FIRST_AFTER(mt->parks.v, mt->parks.n, t1, t0); i < mt->parks.n && mt->parks.v[i].t0 < t1;
 	     i++)
 		parked += d9_overlap(mt->parks.v[i].t0, mt->parks.v[i].t1, t0, t1);
-	return parked * 10 >= (t1 - t0) * 9;
+	d9_u64 no_cpu = d9_model_runq_in(m, thread, t0, t1); /* woken, and not run: that is no idleness */
+	return (parked > no_cpu ? parked - no_cpu : 0) * 10 >= (t1 - t0) * 9;
 }
 
 static bool nobody_looked(const struct d9_model *m, d9_u32 proc, const struct d9_runtime_waits *g,

@@ -17,9 +17,7 @@ static const struct {
 #define N_TABLE (sizeof(table) / sizeof(table[0]))
 
 /* Ids that docs/CONTRACT.md has and this version does not find. */
-static const char *const reserved[] = {"kernel-delay",   "cpu-oversubscribed", "cpu-throttled", "noisy-neighbour",
-				       "disk-stall",     "page-fault-stall",   "queue-growth",  "span-outlier",
-				       "span-unmatched", "spans-per-poll"};
+static const char *const reserved[] = {"queue-growth", "span-outlier", "span-unmatched", "spans-per-poll"};
 
 bool d9_finding_reserved(const char *id)
 {
@@ -182,4 +180,29 @@ void d9_finding_cause(struct d9_finding *f, const struct d9_model *m, struct d9_
 	f->cause.proc = th->proc;
 	f->cause.stack = r.stack;
 	f->cause.ra = r.site == D9_NO_INDEX ? 0 : m->t->sites.v[r.site].ra;
+}
+
+d9_u32 d9_call_around(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1)
+{
+	d9_u64 most;
+	d9_u32 i = d9_model_busiest_span(m, thread, t0, t1, &most);
+	if (i == D9_NO_INDEX || most * 10 < (t1 - t0) * 9 || (t1 - t0) * 2 < d9_span_dur(d9_model_span(m, thread, i)))
+		return D9_NO_INDEX;
+	return i;
+}
+
+void d9_finding_offcpu(struct d9_finding *f, struct d9_model *m, struct d9_ref ref, d9_u32 call)
+{
+	struct d9_offcpu *o = &m->t->threads.v[ref.thread].kernel.offcpu.v[ref.index];
+	d9_finding_cause(f, m, ref);
+	d9_finding_span(f, ref);
+	o->flags |= D9_KERNEL_CLAIMED;
+	if (call == D9_NO_INDEX)
+		return;
+	const struct d9_span *s = d9_model_span(m, ref.thread, call);
+	f->cause.kind = d9_kind_name(s->kind);
+	f->cause.hook = s->hook;
+	f->cause.fd = s->fd;
+	d9_finding_span(f, (struct d9_ref){ref.thread, D9_REF_SPAN, call});
+	d9_claim(m, ref.thread, call);
 }

@@ -13,9 +13,9 @@ enum d9_kind {
 	D9_KIND_POLL_SPAN,            /* between two parks of a worker */
 	D9_KIND_WAKE,                 /* from the waker's deed to the waiter's return */
 	D9_KIND_QUEUE,
-	D9_KIND_RUNQ,
-	D9_KIND_OFFCPU,
-	D9_KIND_OTHER, /* a family that this build does not know */
+	D9_KIND_RUNQ,   /* could run and had no CPU */
+	D9_KIND_OFFCPU, /* waited in the kernel, and for a CPU after that */
+	D9_KIND_OTHER,  /* a family that this build does not know */
 	D9_N_KINDS
 };
 

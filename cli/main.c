@@ -28,18 +28,37 @@ static const struct d9_cmd commands[] = {
 	 "  --top N         how many of the longest spans (10)\n"
 	 "  --stacks        whole stacks instead of their first lines\n"
 	 "  --fail-if EXPR  exit 1 if one of the conditions holds: poll.p99>20ms,critical>0,lock-contention>=1\n"
-	 "                  (poll wait wake, with .p50 .p99 .max; findings, critical, dropped or the id of a "
+	 "                  (poll wait wake runq offcpu, with .p50 .p99 .max; findings, critical, dropped or the id of "
+	 "a "
 	 "finding)\n\n"
 	 "Example:\n"
 	 "  d9 report --fail-if 'critical>0,poll>250ms' ./d9-traces\n"},
 	{"spans", d9_cmd_spans, "[--longer DUR] [--kind KIND] [DIR]", "List what took longest.",
 	 "  --longer DUR    no shorter ones\n"
-	 "  --kind KIND     a family of hooks (epoll, futex, read, ...), park, poll-span, wake or queue\n\n"
+	 "  --kind KIND     a family of hooks (epoll, futex, read, ...), park, poll-span, wake, queue, runq or "
+	 "offcpu\n\n"
 	 "Example:\n"
 	 "  d9 spans --kind poll-span --longer 10ms\n"},
 	{"locks", d9_cmd_locks, "[DIR]", "List what threads waited for, who waited and who held it.",
 	 "Example:\n"
 	 "  d9 locks --json | jq '.locks[0].holders'\n"},
+	{"runq", d9_cmd_runq, "[--worst N] [DIR]", "Tell how long threads that could run had no CPU, and who had it.",
+	 "  --worst N       how many of the longest waits (10)\n"
+	 "Needs the kernel's side of the recording: `d9 run --kernel on`, or d9-kernel beside the service.  Sums and "
+	 "percentiles\n"
+	 "are of all waits, single ones are told from d9-kernel's --runq-min up.\n\n"
+	 "Example:\n"
+	 "  d9 runq --worst 20\n"},
+	{"offcpu", d9_cmd_offcpu, "[--folded] [DIR]",
+	 "Tell what threads waited for in the kernel, by cause and by thread.",
+	 "  --folded        lines for a flame graph: thread;system call;kernel frames, and microseconds\n"
+	 "Needs the kernel's side of the recording: `d9 run --kernel on`, or d9-kernel beside the service.  Told are "
+	 "waits "
+	 "from\n"
+	 "d9-kernel's --offcpu-min up, without the time that a thread then waited for a CPU, which stands beside "
+	 "it.\n\n"
+	 "Example:\n"
+	 "  d9 offcpu --folded | flamegraph.pl > offcpu.svg\n"},
 	{"tasks", d9_cmd_tasks, "[--longest-poll|--most-polls|--idle] [--name RE] [DIR]",
 	 "List the tasks of Tokio, or that a program told of (shim/d9.h).",
 	 "  --longest-poll  the one with the longest poll first, which is the default\n"
@@ -57,8 +76,9 @@ static const struct d9_cmd commands[] = {
 	 "two\n"
 	 "parks; wake, from what the waker did to the waiter's return; queue, from the wake of a task to its poll, "
 	 "where\n"
-	 "the program tells of its tasks (shim/d9.h). runq and offcpu are the kernel helper's, which this version "
-	 "lacks.\n\n"
+	 "the program tells of its tasks (shim/d9.h); runq and offcpu, waits for a CPU and in the kernel, where "
+	 "d9-kernel took\n"
+	 "part.\n\n"
 	 "Example:\n"
 	 "  d9 hist poll-span\n"},
 	{"dump", d9_cmd_dump, "[DIR]", "Print every event, a line each, in the order in which they began.",
@@ -106,7 +126,7 @@ static const struct d9_cmd commands[] = {
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 /* Named so that a script which meets an older d9 is told the truth, not "no command". */
-static const char *const not_built[] = {"top", "view", "export", "runq", "offcpu", "flame", "attach", "diff", "ship"};
+static const char *const not_built[] = {"top", "view", "export", "flame", "attach", "diff", "ship"};
 
 static const struct d9_cmd *find(const char *name)
 {

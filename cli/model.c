@@ -48,6 +48,13 @@ static void sum_thread(struct d9_model *m, d9_u32 i)
 	if (th->pending.unfinished)
 		*(d9_model_pending_parks(m, i) ? &mt->parked : &mt->blocked) +=
 			d9_overlap(th->pending.since, th->pending.t, mt->begin, mt->end);
+	struct d9_kernel_time k = {0};
+	bool watched = d9_kernel_in_thread(m, i, &k);
+	if (watched) { /* who was woken and not run yet neither parks nor is blocked */
+		mt->parked -= k.in_parks < mt->parked ? k.in_parks : mt->parked;
+		mt->blocked -= k.in_calls < mt->blocked ? k.in_calls : mt->blocked;
+		mt->blocked += k.unhooked;
+	}
 	if (mt->parked > mt->wall)
 		mt->parked = mt->wall;
 	if (mt->blocked > mt->wall - mt->parked)
@@ -56,6 +63,10 @@ static void sum_thread(struct d9_model *m, d9_u32 i)
 	bool read;
 	d9_u64 run = cpu_gained(th, mt, &delay, &read), dark = d9_hole_time(&mt->holes, mt->begin, mt->end);
 	mt->runnable = mt->unexplained = D9_NOT_KNOWN;
+	if (watched) {
+		mt->runnable = k.runnable < rest ? k.runnable : rest;
+		rest -= mt->runnable;
+	}
 	if (!read) /* no more than this, and not known to be that */
 		run = rest > dark ? rest - dark : 0;
 	mt->busy = run > rest ? rest : run;
@@ -63,7 +74,11 @@ static void sum_thread(struct d9_model *m, d9_u32 i)
 	if (!read)
 		return;
 	rest -= mt->busy;
-	if (delay != D9_NOT_KNOWN) {
+	if (watched) {
+		d9_u64 more = k.untold < rest ? k.untold : rest;
+		mt->runnable += more;
+		rest -= more;
+	} else if (delay != D9_NOT_KNOWN) {
 		mt->runnable = delay < rest ? delay : rest;
 		rest -= mt->runnable;
 	}
@@ -128,6 +143,7 @@ void d9_model_free(struct d9_model *m)
 	d9_vec_free(&m->moments);
 	d9_vec_free(&m->left);
 	free(m->chains);
+	free(m->tail_says);
 	free(m->threads);
 	free(m);
 }

@@ -7,6 +7,7 @@
  *   model_pools.c    roles and pools                                     (R7, worker rule)
  *   model_holes.c    when a thread's records are not whole
  *   model_gaps.c     polls, and what a poll's time was spent on
+ *   model_kernel.c   what d9-kernel adds to that, where it watched
  *   model_tasks.c    runtimes and tasks that were told of or seen; time in their queues
  *   model.c          the order of these, and the sums per thread
  */
@@ -73,7 +74,7 @@ struct d9_runtime {
 };
 /* Where a poll's time went.  D9_NOT_KNOWN where it was not measured. */
 struct d9_split {
-	d9_u64 blocked;              /* in hooked calls */
+	d9_u64 blocked; /* in hooked calls; where the kernel's side watched, waiting there or anywhere in the kernel */
 	d9_u64 on_cpu, on_cpu_least; /* best estimate; what is certain (0 if nothing is) */
 	d9_u64 runnable, unexplained;
 };
@@ -159,6 +160,7 @@ struct d9_model {
 	struct d9_map lock_map;           /* d9_object_key -> locks */
 	struct d9_map wanted_map;         /* proc and tid of owners of what others wait for at the end */
 	struct d9_map tid_map;            /* proc and tid -> thread, where only one thread ever had it */
+	d9_u8 *tail_says;                 /* of kernel stacks, by tail; made when asked for */
 	d9_u8 *site_says;                 /* enum d9_site_says + 1 by site; 0 = not asked yet */
 	struct d9_chain *chains;          /* stacks of sites, made when asked for */
 };
@@ -200,6 +202,15 @@ static inline d9_u32 d9_poll_call(const struct d9_trace_thread *th, const struct
 
 /* Where the time of t0..t1 went on a thread, of which `first, n` are the spans as in d9_poll. */
 struct d9_split d9_model_split(const struct d9_model *m, d9_u32 thread, const struct d9_poll *p);
+/* Did the kernel's side watch the thread all of that time? */
+bool d9_model_watched(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1);
+/* Time in t0..t1 for which it is known to have waited for a CPU. */
+d9_u64 d9_model_runq_in(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1);
+/* Nothing was left out of what was recorded: sums over all of a thread's time say something. */
+static inline bool d9_model_is_whole(const struct d9_model *m)
+{
+	return m->t->from == m->t->t_begin && m->t->to == m->t->t_end;
+}
 /* Time runnable without a CPU between the measurements around t0..t1, and how far apart they are. False: not measured. */
 bool d9_model_run_delay(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1, d9_u64 *ret_delay,
 			d9_u64 *ret_window);

@@ -244,6 +244,11 @@ bool d9_model_run_delay(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u
 			d9_u64 *ret_window)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	if (d9_model_watched(m, thread, t0, t1)) {
+		*ret_delay = d9_model_runq_in(m, thread, t0, t1);
+		*ret_window = t1 - t0;
+		return true;
+	}
 	long a = reading_before(th, t0), b = reading_before(th, t1);
 	while (a >= 0 && th->cpu.v[a].delay == D9_NOT_KNOWN)
 		a--;
@@ -276,23 +281,32 @@ struct d9_split d9_model_split(const struct d9_model *m, d9_u32 thread, const st
 			     .on_cpu = D9_NOT_KNOWN,
 			     .runnable = D9_NOT_KNOWN,
 			     .unexplained = D9_NOT_KNOWN};
-	if (s.blocked > dur)
-		s.blocked = dur;
-	d9_u64 rest = dur - s.blocked;
+	struct d9_kernel_time k;
+	bool watched = d9_kernel_in_poll(m, thread, p, &k);
+	if (watched) { /* who was woken in a call and not run is not blocked any more */
+		s.runnable = k.runnable < dur ? k.runnable : dur;
+		s.blocked = (s.blocked > k.in_calls ? s.blocked - k.in_calls : 0) + k.unhooked;
+	}
+	d9_u64 without = watched ? dur - s.runnable : dur;
+	if (s.blocked > without)
+		s.blocked = without;
+	d9_u64 rest = without - s.blocked;
 	struct bound a, b;
 	if (!cpu_at(m, thread, p->t0, &a) || !cpu_at(m, thread, p->t1, &b))
 		return s;
 	d9_u64 least = b.least > a.most ? b.least - a.most : 0, most = b.most > a.least ? b.most - a.least : 0;
-	s.on_cpu_least = least < dur ? least : dur;
+	s.on_cpu_least = least < without ? least : without;
 	most = most < rest ? most : rest;
 	least = least < most ? least : most;
 	if (most - least > dur / 8 + 1000000)
 		return s;
 	s.on_cpu = least + (most - least) / 2;
 	d9_u64 off = rest - s.on_cpu, delay, window;
-	if (d9_model_run_delay(m, thread, p->t0, p->t1, &delay, &window))
+	if (!watched && d9_model_run_delay(m, thread, p->t0, p->t1, &delay, &window)) {
 		s.runnable = delay < off ? delay : off;
-	s.unexplained = off - (s.runnable == D9_NOT_KNOWN ? 0 : s.runnable);
+		off -= s.runnable;
+	}
+	s.unexplained = off;
 	return s;
 }
 

@@ -21,6 +21,17 @@ struct d9_chain {
 enum d9_site_says { D9_SAYS_NOTHING, D9_SAYS_LOCK, D9_SAYS_NO_LOCK };
 enum d9_site_says d9_model_site_says(struct d9_model *m, d9_u32 site);
 
+/* What the kernel's side knows of a stretch. */
+struct d9_kernel_time {
+	d9_u64 runnable;           /* waited for a CPU */
+	d9_u64 in_parks, in_calls; /* of it, at home and in hooked calls */
+	d9_u64 unhooked;           /* waited in the kernel outside of parks and hooked calls */
+	d9_u64 untold; /* runnable too, in waits too short to be told of: somewhere in all of the thread's time */
+};
+/* False: it was not watched. */
+bool d9_kernel_in_poll(const struct d9_model *m, d9_u32 thread, const struct d9_poll *p, struct d9_kernel_time *ret);
+bool d9_kernel_in_thread(const struct d9_model *m, d9_u32 thread, struct d9_kernel_time *ret);
+
 void d9_objects_gather(struct d9_model *m); /* every wait by object */
 void d9_parks_find(struct d9_model *m);     /* homes and parks */
 void d9_objects_finish(struct d9_model *m); /* takes the parks out, finds holders */

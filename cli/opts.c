@@ -95,6 +95,16 @@ int d9_parse_duration(const char *s, d9_u64 *ret_ns)
 	return 0;
 }
 
+int d9_parse_count(const char *s, size_t *ret)
+{
+	char *end;
+	unsigned long n = strtoul(s, &end, 10);
+	if (*s < '0' || *s > '9' || *end || n > 1000000)
+		return -EINVAL;
+	*ret = n;
+	return 0;
+}
+
 const char *d9_format_duration(d9_u64 ns, char *buf)
 {
 	static const struct {

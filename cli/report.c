@@ -71,8 +71,10 @@ static void gather_spans(struct d9_report *r, struct d9_call_row *rows)
 			if (d9_is_fd_table_growth(s))
 				d9_vec_push(&r->growth, (struct d9_growth){i, k});
 		}
-		for (size_t k = 0; k < th->gaps.n; k++)
+		for (size_t k = 0; k < th->gaps.n; k++) {
 			r->dropped += th->gaps.v[k].events;
+			r->dropped_kernel += t->families.v[th->family].kernel ? th->gaps.v[k].events : 0;
+		}
 	}
 	r->fd_max = fd_max < 0 ? D9_NOT_KNOWN : (d9_u64)fd_max;
 }
@@ -124,7 +126,7 @@ static void gather_unseen(struct d9_report *r)
 	if (!cpu)
 		add_unseen(r, "cpu-time",
 			   "no thread's CPU clock was read: a long poll cannot be told from a thread without a CPU");
-	else if (!delay)
+	else if (!delay && !d9_trace_has_kernel(t))
 		add_unseen(r, "run-queue", "time runnable without a CPU was not measured");
 	for (d9_u32 i = 0; i < t->procs.n; i++) {
 		char text[240];
@@ -148,7 +150,23 @@ static void gather_unseen(struct d9_report *r)
 		if (t->procs.v[i].shown && d9_uring_told(t, i, text, sizeof(text)))
 			add_unseen(r, "io-uring", text);
 	}
-	add_unseen(r, "kernel", "no kernel helper (d9-kernel) took part: runq and offcpu are empty");
+	unsigned unhooked = 0;
+	d9_i32 first = 0;
+	for (size_t i = 0; i < t->procs.n; i++)
+		if (t->procs.v[i].shown && t->families.v[t->procs.v[i].family].kernel && !unhooked++)
+			first = t->procs.v[i].pid;
+	if (unhooked) {
+		char text[200], more[40] = "";
+		if (unhooked > 1)
+			snprintf(more, sizeof(more), " and %u more", unhooked - 1);
+		snprintf(text, sizeof(text),
+			 "pid %d%s: seen by the kernel's side alone, none of its calls is recorded; start it with "
+			 "`d9 run` or LD_PRELOAD",
+			 first, more);
+		add_unseen(r, "hooks", text);
+	}
+	if (!d9_trace_has_kernel(t))
+		add_unseen(r, "kernel", "no kernel helper (d9-kernel) took part: runq and offcpu are empty");
 	for (size_t i = 0; i < t->procs.n; i++)
 		if (t->procs.v[i].flags & 1)
 			add_unseen(r, "seccomp", "a process ran under seccomp: its memory was not extended");

@@ -25,8 +25,8 @@ struct d9_report {
 	D9_VEC(struct d9_call_row) calls; /* longest in total first */
 	D9_VEC(struct d9_growth) growth;
 	D9_VEC(struct d9_unseen) unseen;
-	d9_u64 fd_max; /* D9_NOT_KNOWN = none seen */
-	d9_u64 dropped;
+	d9_u64 fd_max;                  /* D9_NOT_KNOWN = none seen */
+	d9_u64 dropped, dropped_kernel; /* dropped_kernel: of them, the kernel's side's */
 };
 
 /* No hook is in place in this process: it loaded the recorder itself. */

@@ -290,9 +290,13 @@ static void honest(const struct d9_report *r, const struct paint *c)
 	const struct d9_trace *t = r->m->t;
 	if (r->dropped || t->torn_blocks) {
 		section(c, "Lost");
-		if (r->dropped)
+		if (r->dropped > r->dropped_kernel)
 			printf("  %llu events were not recorded for want of memory (D9_MEM_MB)\n",
-			       (unsigned long long)r->dropped);
+			       (unsigned long long)(r->dropped - r->dropped_kernel));
+		if (r->dropped_kernel)
+			printf("  %llu events of the kernel's side were lost (raise d9-kernel's --runq-min and "
+			       "--offcpu-min)\n",
+			       (unsigned long long)r->dropped_kernel);
 		if (t->torn_blocks)
 			printf("  %llu blocks are damaged or unfinished\n", (unsigned long long)t->torn_blocks);
 	}

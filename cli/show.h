@@ -8,7 +8,16 @@
 /* Anything that the contract calls a span. */
 struct d9_ref {
 	d9_u32 thread;
-	enum d9_ref_what { D9_REF_SPAN, D9_REF_PARK, D9_REF_POLL, D9_REF_QUEUE, D9_REF_WAKE, D9_REF_PENDING } what;
+	enum d9_ref_what {
+		D9_REF_SPAN,
+		D9_REF_PARK,
+		D9_REF_POLL,
+		D9_REF_QUEUE,
+		D9_REF_WAKE,
+		D9_REF_PENDING,
+		D9_REF_RUNQ,
+		D9_REF_OFFCPU
+	} what;
 	d9_u32 index;
 };
 struct d9_ref_info {
@@ -18,6 +27,8 @@ struct d9_ref_info {
 	d9_u32 kind, hook, site; /* hook, site: D9_NO_INDEX = none */
 	bool ended, has_result;
 	const struct d9_bytes *stack;
+	d9_i32 nr;       /* system call of an OFFCPU */
+	const char *who; /* had the CPU until the end of a RUNQ; NULL = nobody, or not known */
 };
 struct d9_ref_info d9_ref_info(const struct d9_model *m, struct d9_ref ref);
 
@@ -48,6 +59,9 @@ void d9_show_span_text(FILE *f, const struct d9_model *m, struct d9_ref ref);
 /* The longest first; *ret_n in: how many at most, out: how many. kind D9_N_KINDS: every hooked call away from home, and poll spans. */
 struct d9_ref *d9_show_longest(const struct d9_model *m, d9_u32 kind, d9_u64 longer_ns, size_t *ret_n);
 
+#define D9_NO_KERNEL_SIDE                                                                                          \
+	"no kernel side in this recording: record with `d9 run --kernel on`, or run `d9-kernel --session DIR` or " \
+	"`d9-kernel --pid PID` beside the service, as root or with CAP_BPF and CAP_PERFMON"
 /* Tells on stderr why there can be nothing of this kind in the recording, if it needs what is not there. */
 void d9_show_why_empty(const struct d9_model *m, d9_u32 kind);
 

@@ -1,5 +1,6 @@
 /* Spans: finished calls, parks, polls and calls that have not ended, in one form. */
 #include "show.h"
+#include "syscall_name.h"
 
 #include <unistd.h>
 
@@ -17,6 +18,19 @@ struct d9_ref_info d9_ref_info(const struct d9_model *m, struct d9_ref ref)
 	if (ref.what == D9_REF_QUEUE) {
 		const struct d9_queued *q = &mt->queued.v[ref.index];
 		r.t0 = q->t0, r.t1 = q->t1, r.task = th->rt.v[q->rt].task, r.kind = D9_KIND_QUEUE;
+		return r;
+	}
+	if (ref.what == D9_REF_RUNQ) {
+		const struct d9_runq *q = &th->kernel.runq.v[ref.index];
+		r.t0 = q->t0, r.t1 = q->t1, r.kind = D9_KIND_RUNQ;
+		r.who = q->prev > 0 ? t->names.v[q->name] : NULL;
+		return r;
+	}
+	if (ref.what == D9_REF_OFFCPU) {
+		const struct d9_offcpu *o = &th->kernel.offcpu.v[ref.index];
+		r.t0 = o->t0, r.t1 = o->t1, r.kind = D9_KIND_OFFCPU, r.nr = o->nr;
+		r.fd = d9_syscall_has_fd(o->nr) ? (d9_i32)o->arg0 : -1;
+		r.stack = &t->tails.v[o->stack];
 		return r;
 	}
 	if (ref.what == D9_REF_PENDING) {
@@ -73,13 +87,37 @@ static void inside_json(struct d9_json *j, const struct d9_model *m, d9_u32 thre
 	d9_json_end_array(j);
 }
 
+/* Of a wait all that was no waiting for a CPU. */
+static struct d9_split split_wait(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1)
+{
+	struct d9_split s = {
+		.blocked = t1 - t0, .on_cpu = D9_NOT_KNOWN, .runnable = D9_NOT_KNOWN, .unexplained = D9_NOT_KNOWN};
+	if (!d9_model_watched(m, thread, t0, t1))
+		return s;
+	s.runnable = d9_model_runq_in(m, thread, t0, t1);
+	s.blocked -= s.runnable;
+	return s;
+}
+
+static struct d9_split split(const struct d9_model *m, struct d9_ref ref, const struct d9_ref_info *r)
+{
+	d9_u64 dur = r->t1 - r->t0;
+	if (ref.what == D9_REF_POLL)
+		return d9_model_split(m, ref.thread, &m->threads[ref.thread].polls.v[ref.index]);
+	if (ref.what == D9_REF_QUEUE) /* a task stood there, no thread */
+		return (struct d9_split){.on_cpu = D9_NOT_KNOWN, .runnable = D9_NOT_KNOWN, .unexplained = D9_NOT_KNOWN};
+	if (ref.what == D9_REF_RUNQ)
+		return (struct d9_split){.runnable = dur};
+	if (ref.what == D9_REF_OFFCPU) {
+		const struct d9_offcpu *o = &m->t->threads.v[ref.thread].kernel.offcpu.v[ref.index];
+		return (struct d9_split){.blocked = o->woken - o->t0, .runnable = o->t1 - o->woken};
+	}
+	return split_wait(m, ref.thread, r->t0, r->t1);
+}
+
 static void split_json(struct d9_json *j, const struct d9_model *m, struct d9_ref ref, const struct d9_ref_info *r)
 {
-	struct d9_split s = {.on_cpu = D9_NOT_KNOWN, .runnable = D9_NOT_KNOWN, .unexplained = D9_NOT_KNOWN};
-	if (ref.what == D9_REF_POLL)
-		s = d9_model_split(m, ref.thread, &m->threads[ref.thread].polls.v[ref.index]);
-	else if (ref.what != D9_REF_QUEUE) /* a task stood there, no thread */
-		s.blocked = r->t1 - r->t0;
+	struct d9_split s = split(m, ref, r);
 	d9_json_known(j, "on_cpu_ns", s.on_cpu);
 	d9_json_known(j, "runnable_ns", s.runnable);
 	d9_json_u64(j, "blocked_ns", s.blocked);
@@ -100,7 +138,11 @@ void d9_show_span_json(struct d9_json *j, const char *key, const struct d9_model
 	d9_json_i64(j, "pid", d9_show_pid(m, ref.thread));
 	d9_json_i64(j, "tid", d9_show_tid(m, ref.thread));
 	d9_json_str(j, "kind", d9_kind_name(r.kind));
-	d9_json_str(j, "hook", r.hook == D9_NO_INDEX ? NULL : m->t->hooks.v[r.hook].name);
+	char call[32];
+	d9_json_str(j, "hook",
+		    r.kind == D9_KIND_OFFCPU && r.nr >= 0 ? d9_syscall_name(r.nr, call)
+		    : r.hook == D9_NO_INDEX               ? NULL
+							  : m->t->hooks.v[r.hook].name);
 	d9_json_u64(j, "t_ns", r.t0);
 	d9_json_u64(j, "dur_ns", r.t1 - r.t0);
 	d9_json_bool(j, "ended", r.ended);
@@ -151,7 +193,17 @@ const char *d9_show_thread(const struct d9_model *m, d9_u32 thread, char *buf, s
 
 static void what_text(FILE *f, const struct d9_model *m, const struct d9_ref_info *r)
 {
-	char what[96];
+	char what[96], call[32];
+	if (r->kind == D9_KIND_RUNQ || r->kind == D9_KIND_OFFCPU) {
+		bool runq = r->kind == D9_KIND_RUNQ;
+		snprintf(what, sizeof(what), "%s%s%.40s", d9_kind_name(r->kind),
+			 runq && r->who ? ": "
+			 : runq         ? ""
+					: " in ",
+			 runq ? (r->who ? r->who : "") : d9_syscall_name(r->nr, call));
+		fprintf(f, " %-30s", what);
+		return;
+	}
 	int n = snprintf(what, sizeof(what), "%s",
 			 r->hook == D9_NO_INDEX ? d9_kind_name(r->kind) : m->t->hooks.v[r->hook].name);
 	if (r->object)
@@ -182,9 +234,9 @@ void d9_show_span_text(FILE *f, const struct d9_model *m, struct d9_ref ref)
 void d9_show_why_empty(const struct d9_model *m, d9_u32 kind)
 {
 	if (kind == D9_KIND_RUNQ || kind == D9_KIND_OFFCPU)
-		fprintf(stderr,
-			"d9: no %s here: only the kernel helper d9-kernel measures it, and this version has none\n",
-			d9_kind_name(kind));
+		d9_warn("no %s here: %s", d9_kind_name(kind),
+			d9_trace_has_kernel(m->t) ? "the kernel's side saw none that was long enough to be told of"
+						  : D9_NO_KERNEL_SIDE);
 	if (kind == D9_KIND_QUEUE && !m->runtimes.n)
 		fprintf(stderr, "d9: no queue here: no program of this recording told of its tasks (shim/d9.h)\n");
 }
@@ -241,6 +293,13 @@ static void offer_thread(struct ranking *h, const struct d9_model *m, d9_u32 i, 
 	if (kind == D9_KIND_PARK)
 		for (d9_u32 k = 0; k < mt->parks.n; k++)
 			offer(h, mt->parks.v[k].t1 - mt->parks.v[k].t0, (struct d9_ref){i, D9_REF_PARK, k});
+	if (kind == D9_KIND_RUNQ)
+		for (d9_u32 k = 0; k < th->kernel.runq.n; k++)
+			offer(h, th->kernel.runq.v[k].t1 - th->kernel.runq.v[k].t0, (struct d9_ref){i, D9_REF_RUNQ, k});
+	if (kind == D9_KIND_OFFCPU)
+		for (d9_u32 k = 0; k < th->kernel.offcpu.n; k++)
+			offer(h, th->kernel.offcpu.v[k].t1 - th->kernel.offcpu.v[k].t0,
+			      (struct d9_ref){i, D9_REF_OFFCPU, k});
 	if (kind == D9_KIND_QUEUE)
 		for (d9_u32 k = 0; k < mt->queued.n; k++)
 			offer(h, mt->queued.v[k].t1 - mt->queued.v[k].t0, (struct d9_ref){i, D9_REF_QUEUE, k});

@@ -8,18 +8,18 @@ struct source {
 	size_t i;
 };
 
-d9_u64 d9_timeline_begin(const struct d9_trace *t, const struct d9_trace_thread *th, const struct d9_trace_event *e)
+d9_u64 d9_timeline_begin(const struct d9_trace *t, const struct d9_trace_event *e)
 {
 	const struct d9_event_desc *d = &d9_events[e->id];
 	if (e->id == D9_EV_gap) { /* since 0: the first one of the thread, nobody knows from when on */
 		d9_u64 since = ((const struct d9_ev_gap *)e->rec)->since;
-		return since ? d9_trace_ns(t, th->family, e->clock, since) : t->t_begin;
+		return since ? d9_trace_ns(t, e->family, e->clock, since) : t->t_begin;
 	}
 	if (d->kind != D9_KIND_SPAN)
 		return e->t;
 	d9_u64 dur; /* the first field of every SPAN */
 	memcpy(&dur, e->rec + 1, sizeof(dur));
-	return d9_trace_ns(t, th->family, e->clock, e->rec->t - (dur < e->rec->t ? dur : e->rec->t));
+	return d9_trace_ns(t, e->family, e->clock, e->rec->t - (dur < e->rec->t ? dur : e->rec->t));
 }
 
 static int span_by_begin(const void *a, const void *b)
@@ -43,7 +43,7 @@ static void order(const struct d9_trace *t, struct d9_trace_thread *th)
 	bool moved = false;
 	for (size_t i = 0; i < th->events.n; i++) {
 		struct d9_trace_event *e = &th->events.v[i];
-		e->t = d9_timeline_begin(t, th, e);
+		e->t = d9_timeline_begin(t, e);
 		moved |= i && e->t < e[-1].t;
 	}
 	if (moved)

@@ -16,6 +16,6 @@ struct d9_timeline_item {
 typedef int d9_timeline_fn(void *ctx, const struct d9_timeline_item *item);
 int d9_timeline_walk(struct d9_trace *t, d9_timeline_fn *fn, void *ctx);
 /* When an event stands: a gap and a reported park or poll where they began, everything else at its t. */
-d9_u64 d9_timeline_begin(const struct d9_trace *t, const struct d9_trace_thread *th, const struct d9_trace_event *e);
+d9_u64 d9_timeline_begin(const struct d9_trace *t, const struct d9_trace_event *e);
 
 #endif

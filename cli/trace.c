@@ -103,6 +103,14 @@ static void cut_thread(struct d9_trace_thread *th, d9_u64 from, d9_u64 to)
 		if (th->events.v[i].t >= from && th->events.v[i].t <= to)
 			th->events.v[n++] = th->events.v[i];
 	th->events.n = n;
+	for (size_t i = n = 0; i < th->kernel.runq.n; i++)
+		if (th->kernel.runq.v[i].t1 >= from && th->kernel.runq.v[i].t0 <= to)
+			th->kernel.runq.v[n++] = th->kernel.runq.v[i];
+	th->kernel.runq.n = n;
+	for (size_t i = n = 0; i < th->kernel.offcpu.n; i++)
+		if (th->kernel.offcpu.v[i].t1 >= from && th->kernel.offcpu.v[i].t0 <= to)
+			th->kernel.offcpu.v[n++] = th->kernel.offcpu.v[i];
+	th->kernel.offcpu.n = n;
 	for (size_t i = n = 0; i < th->gaps.n; i++)
 		if (th->gaps.v[i].t >= from && th->gaps.v[i].since <= to)
 			th->gaps.v[n++] = th->gaps.v[i];
@@ -164,11 +172,15 @@ static int load(struct d9_trace *t, const struct d9_selection *sel)
 	struct d9_loader *l = d9_loader_new(t);
 	int error = 0;
 	size_t good = 0;
-	for (size_t i = 0; i < sel->folders.n; i++) {
-		int r = d9_load_folder(l, &sel->folders.v[i]);
-		error = r < 0 && !error ? r : error;
-		good += r >= 0;
-	}
+	for (int kernel = 0; kernel < 2; kernel++)
+		for (size_t i = 0; i < sel->folders.n; i++) {
+			const struct d9_folder *f = &sel->folders.v[i];
+			if (kernel ? !f->kernel.n : !d9_has_service(f))
+				continue;
+			int r = (kernel ? d9_load_kernel : d9_load_service)(l, f);
+			error = r < 0 && !error ? r : error;
+			good += r >= 0;
+		}
 	if (good)
 		d9_trace_finish(t);
 	d9_loader_free(l);
@@ -191,6 +203,7 @@ int d9_trace_open(const struct d9_read_opts *opts, struct d9_trace **ret)
 	struct d9_trace *t = d9_must_alloc(1, sizeof(*t));
 	t->session = strdup(sel.session);
 	d9_vec_push(&t->tails, (struct d9_bytes){0});
+	d9_vec_push(&t->names, "");
 	t->symbols = d9_symbols_new();
 	r = load(t, &sel);
 	d9_selection_free(&sel);
@@ -218,6 +231,9 @@ static void free_thread(struct d9_trace_thread *th)
 	d9_vec_free(&th->gaps);
 	d9_vec_free(&th->held);
 	d9_vec_free(&th->events);
+	d9_vec_free(&th->kernel.runq);
+	d9_vec_free(&th->kernel.offcpu);
+	d9_vec_free(&th->kernel.watched);
 }
 
 static void free_family(struct d9_trace_family *f)
@@ -263,6 +279,8 @@ void d9_trace_free(struct d9_trace *t)
 	d9_vec_free(&t->modules);
 	d9_vec_free(&t->tails);
 	d9_vec_free(&t->infos);
+	d9_vec_free(&t->names);
+	d9_vec_free(&t->quotas);
 	d9_vec_free(&t->warnings);
 	d9_symbols_free(t->symbols);
 	free(t->session);
@@ -338,6 +356,14 @@ d9_u32 d9_trace_site_index(const struct d9_trace *t, d9_u32 family, d9_u32 id)
 d9_u32 d9_trace_thread_index(const struct d9_trace *t, d9_u32 family, d9_u32 id)
 {
 	return id == D9_THREAD_NONE ? D9_NO_INDEX : d9_map_get(&t->families.v[family].threads, id);
+}
+
+bool d9_trace_has_kernel(const struct d9_trace *t)
+{
+	for (size_t i = 0; i < t->families.n; i++)
+		if (t->families.v[i].kernel)
+			return true;
+	return false;
 }
 
 const char *d9_trace_info(const struct d9_trace *t, const char *key)

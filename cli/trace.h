@@ -11,6 +11,7 @@
 #include "kinds.h"
 #include "map.h"
 #include "symbols.h"
+#include "trace_kernel.h"
 #include "vec.h"
 
 #define D9_NO_INDEX 0xffffffffu
@@ -83,6 +84,7 @@ struct d9_trace_event {
 	const struct d9_rec *rec; /* decoded; times in ticks of `clock` */
 	struct d9_bytes tail;
 	d9_u32 clock, seq; /* seq: among events of the thread */
+	d9_u32 family;     /* whose clock and numbers they are: of a joined kernel thread's not the thread's own */
 	d9_u16 id;
 };
 
@@ -101,8 +103,10 @@ struct d9_trace_thread {
 	D9_VEC(struct d9_gap) gaps;
 	D9_VEC(struct d9_held_object) held; /* as last said */
 	D9_VEC(struct d9_trace_event) events;
-	struct d9_pending pending; /* the last one; since 0 = none */
-	struct d9_rt_span in_poll; /* the last one; t1 0 = none */
+	struct d9_pending pending;     /* the last one; since 0 = none */
+	struct d9_rt_span in_poll;     /* the last one; t1 0 = none */
+	d9_i32 kernel_tid, kernel_pid; /* in the initial PID namespace, 0 = not told */
+	struct d9_kernel_side kernel;
 };
 
 struct d9_trace_module {
@@ -157,11 +161,11 @@ struct d9_trace_family {
 	d9_u64 id[2];
 	struct d9_clock_map clock;
 	struct d9_map hooks, sites, threads; /* ids of the family -> indices */
+	bool kernel;                         /* written by d9-kernel */
 	D9_VEC(struct d9_trace_type) types;
 	D9_VEC(struct d9_switched) switches; /* by time */
 	D9_VEC(struct d9_segr *) readers;
 	D9_VEC(void *) memories;
-	d9_u32 first_seq, last_seq;
 };
 
 struct d9_trace {
@@ -172,12 +176,14 @@ struct d9_trace {
 	D9_VEC(struct d9_trace_site) sites;
 	D9_VEC(struct d9_trace_hook) hooks;
 	D9_VEC(struct d9_trace_module) modules;
-	D9_VEC(struct d9_bytes) tails; /* [0] is empty */
-	D9_VEC(const char *) infos;    /* KEY=VALUE */
-	D9_VEC(char *) warnings;       /* what could not be read, a sentence each */
-	d9_u64 t_begin, t_end;         /* of the whole session, ns */
-	d9_u64 from, to;               /* asked for: within t_begin..t_end */
-	d9_u64 start_real;             /* CLOCK_REALTIME ns at t_begin */
+	D9_VEC(struct d9_bytes) tails;  /* [0] is empty */
+	D9_VEC(const char *) infos;     /* KEY=VALUE */
+	D9_VEC(const char *) names;     /* of threads of anybody and of cgroups, each once; [0] is "" */
+	D9_VEC(struct d9_quota) quotas; /* by process, helper, cgroup and time */
+	D9_VEC(char *) warnings;        /* what could not be read, a sentence each */
+	d9_u64 t_begin, t_end;          /* of the whole session, ns */
+	d9_u64 from, to;                /* asked for: within t_begin..t_end */
+	d9_u64 start_real;              /* CLOCK_REALTIME ns at t_begin */
 	d9_u64 torn_blocks, unknown_events, records;
 	struct d9_symbols *symbols;
 	struct d9_trace_bump *bump;
@@ -198,6 +204,8 @@ d9_u32 d9_trace_thread_of_tid(const struct d9_trace *t, d9_u32 proc, d9_u32 tid,
 d9_u32 d9_trace_hook_index(const struct d9_trace *t, d9_u32 family, d9_u32 id);
 d9_u32 d9_trace_site_index(const struct d9_trace *t, d9_u32 family, d9_u32 id);
 d9_u32 d9_trace_thread_index(const struct d9_trace *t, d9_u32 family, d9_u32 id);
+/* Did d9-kernel take part? */
+bool d9_trace_has_kernel(const struct d9_trace *t);
 /* Value of an info record, or NULL. */
 const char *d9_trace_info(const struct d9_trace *t, const char *key);
 /* A moment of the family's clock in ns. */

@@ -1,7 +1,8 @@
 /*
  * From the DIR operand to the folders to read.  A traces folder holds one folder per process family;
  * which families make one session follows from who started whom: a family whose first process was
- * exec'd by (same pid and start time) or is a child of (ppid) a process of another one belongs to it.
+ * exec'd by (same pid and start time) or is a child of (ppid) a process of another one belongs to it.  What d9-kernel wrote of
+ * a process into a folder of its own belongs to the session of that process.
  * Everything else in the folder is somebody else's and is passed over in silence.
  */
 #include "clean.h"
@@ -27,6 +28,7 @@ struct candidate {
 	d9_u64 born;             /* of its first process, cycles */
 	d9_u64 created, touched; /* CLOCK_REALTIME ns: began; last written */
 	d9_u32 parent;           /* index or D9_NO_INDEX */
+	bool kernel;             /* d9-kernel alone wrote there */
 };
 typedef D9_VEC(struct candidate) candidates;
 
@@ -51,7 +53,10 @@ static void folder_fini(struct d9_folder *f)
 {
 	for (size_t i = 0; i < f->segments.n; i++)
 		free(f->segments.v[i]);
+	for (size_t i = 0; i < f->kernel.n; i++)
+		free(f->kernel.v[i]);
 	d9_vec_free(&f->segments);
+	d9_vec_free(&f->kernel);
 	free(f->path);
 	free(f->name);
 }
@@ -75,16 +80,22 @@ static int list_folder(const char *path, struct d9_folder *ret)
 		return -errno;
 	*ret = (struct d9_folder){.path = strdup(path), .name = base_name(path)};
 	for (struct dirent *e; (e = readdir(d));) {
-		if (e->d_name[0] == 's' && d9_is_segment_name(e->d_name))
+		if (d9_is_segment_name(e->d_name) && e->d_name[0] == 's')
 			d9_vec_push(&ret->segments, strdup(e->d_name));
+		else if (d9_is_segment_name(e->d_name))
+			d9_vec_push(&ret->kernel, strdup(e->d_name));
 		else if (!strcmp(e->d_name, "arena"))
 			ret->has_arena = true;
 	}
 	closedir(d);
 	if (ret->segments.n)
 		qsort(ret->segments.v, ret->segments.n, sizeof(char *), by_number);
+	if (ret->kernel.n)
+		qsort(ret->kernel.v, ret->kernel.n, sizeof(char *), by_number);
 	return 0;
 }
+
+static bool is_empty(const struct d9_folder *f) { return !d9_has_service(f) && !f->kernel.n; }
 
 /* ---- grouping ---------------------------------------------------------------------------------- */
 
@@ -165,13 +176,16 @@ static void see_candidate(struct candidate *c)
 		return;
 	for (size_t i = 0; i < c->folder.segments.n; i++)
 		see_segment(c, fd, c->folder.segments.v[i]);
+	c->kernel = !d9_has_service(&c->folder);
+	for (size_t i = 0; i < c->folder.kernel.n && c->kernel; i++)
+		see_segment(c, fd, c->folder.kernel.v[i]);
 	if (c->folder.has_arena && !c->procs.n)
 		see_arena(c);
 	date(c);
 	struct stat st;
 	if (!fstat(fd, &st)) {
 		d9_u64 t = (d9_u64)st.st_mtim.tv_sec * 1000000000 + (d9_u64)st.st_mtim.tv_nsec;
-		if (!c->created && c->folder.segments.n)
+		if (!c->created && (c->folder.segments.n || c->kernel))
 			c->created = t; /* an arena that is gone and no segment: nothing to read, so never the newest */
 		c->touched = t > c->touched ? t : c->touched;
 	}
@@ -205,13 +219,31 @@ static bool is_parent(const struct candidate *p, const struct candidate *c)
 	return false;
 }
 
+/* Is one of its processes one of the service's?  Without start times the pid is enough while the service was there. */
+static bool watches(const struct candidate *kernel, const struct candidate *p)
+{
+	bool together = kernel->touched >= p->created && kernel->created <= p->touched + 60000000000ull;
+	for (size_t i = 0; i < kernel->procs.n; i++)
+		for (size_t k = 0; k < p->procs.n; k++) {
+			const struct proc_key *a = &kernel->procs.v[i], *b = &p->procs.v[k];
+			if (a->pid == b->pid && (a->start && b->start ? a->start == b->start : together))
+				return true;
+		}
+	return false;
+}
+
+static bool belongs_to(const struct candidate *c, const struct candidate *p)
+{
+	return !p->kernel && (c->kernel ? watches(c, p) : is_parent(p, c));
+}
+
 static void group(candidates *all)
 {
 	for (size_t i = 0; i < all->n; i++) {
 		struct candidate *c = &all->v[i];
 		for (size_t k = 0; k < all->n; k++) {
 			const struct candidate *p = &all->v[k];
-			if (k != i && is_parent(p, c) &&
+			if (k != i && belongs_to(c, p) &&
 			    (c->parent == D9_NO_INDEX || p->created > all->v[c->parent].created))
 				c->parent = (d9_u32)k;
 		}
@@ -248,10 +280,10 @@ static int read_all(const char *dir, const char *wanted, candidates *all)
 		}
 		if (r < 0)
 			continue;
-		if (c.folder.segments.n || c.folder.has_arena)
-			d9_vec_push(all, c);
-		else
+		if (is_empty(&c.folder))
 			folder_fini(&c.folder);
+		else
+			d9_vec_push(all, c);
 	}
 	closedir(d);
 	if (wanted_denied || (denied && !all->n))
@@ -344,6 +376,8 @@ int d9_find_session(const struct d9_read_opts *o, struct d9_selection *ret)
 		return tell(o, -errno);
 	if (S_ISREG(st.st_mode)) {
 		struct d9_folder f = {.path = strdup(o->dir), .name = base_name(o->dir), .is_file = true};
+		if (d9_is_segment_name(f.name) && *f.name == 'k')
+			d9_vec_push(&f.kernel, strdup(f.name));
 		ret->session = shown(f.name);
 		d9_vec_push(&ret->folders, f);
 		return D9_EXIT_OK;
@@ -352,7 +386,7 @@ int d9_find_session(const struct d9_read_opts *o, struct d9_selection *ret)
 	int r = list_folder(o->dir, &f);
 	if (r < 0)
 		return tell(o, r);
-	if (f.segments.n || f.has_arena) {
+	if (!is_empty(&f)) {
 		ret->session = shown(f.name);
 		d9_vec_push(&ret->folders, f);
 		return D9_EXIT_OK;

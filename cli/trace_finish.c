@@ -67,17 +67,16 @@ static void convert_thread(struct d9_trace *t, struct d9_trace_thread *th)
 
 /* ---- orders ------------------------------------------------------------------------------------- */
 
-struct stretch {
-	d9_u64 t0, t1;
-};
 #define IS_STRETCH(type) \
 	_Static_assert(offsetof(struct type, t0) == 0 && offsetof(struct type, t1) == sizeof(d9_u64), #type)
 IS_STRETCH(d9_span);
 IS_STRETCH(d9_rt_span);
+IS_STRETCH(d9_runq);
+IS_STRETCH(d9_offcpu);
 
 int d9_end_order(const void *a, const void *b)
 {
-	const struct stretch *x = a, *y = b;
+	const struct d9_stretch *x = a, *y = b;
 	return x->t1 != y->t1 ? (x->t1 < y->t1 ? -1 : 1) : x->t0 > y->t0 ? -1 : x->t0 < y->t0;
 }
 
@@ -141,13 +140,16 @@ static void add_in_poll(struct d9_trace_thread *th)
 		d9_vec_push(&th->rt, *p);
 }
 
+void d9_trace_order_events(struct d9_trace_thread *th) { ORDER(th->events, t, event_order); }
+void d9_trace_order_cpu(struct d9_trace_thread *th) { ORDER(th->cpu, t, cpu_order); }
+
 static void order_thread(struct d9_trace_thread *th)
 {
 	order_spans(th);
-	ORDER(th->cpu, t, cpu_order);
+	d9_trace_order_cpu(th);
 	add_in_poll(th);
 	ORDER(th->rt, t1, d9_end_order);
-	ORDER(th->events, t, event_order);
+	d9_trace_order_events(th);
 }
 
 /* ---- ends --------------------------------------------------------------------------------------- */
@@ -219,8 +221,8 @@ static void find_exec(struct d9_trace *t, struct d9_trace_proc *p)
 	for (d9_u32 i = 0; i < t->procs.n; i++) {
 		const struct d9_trace_proc *q = &t->procs.v[i];
 		bool same = p->start && q->start ? p->start == q->start : said;
-		if (q->family != p->family && q->parent == D9_NO_INDEX && q->pid == p->pid && same &&
-		    q->born > p->born && q->born < born) {
+		if (q->family != p->family && !t->families.v[q->family].kernel && q->parent == D9_NO_INDEX &&
+		    q->pid == p->pid && same && q->born > p->born && q->born < born) {
 			born = q->born;
 			p->became = i;
 		}
@@ -259,7 +261,8 @@ void d9_trace_finish(struct d9_trace *t)
 	for (size_t i = 0; i < t->procs.n; i++)
 		convert_proc(t, &t->procs.v[i]);
 	for (size_t i = 0; i < t->procs.n; i++)
-		if (!t->procs.v[i].end_how || t->procs.v[i].end_how > 3) /* how the others ended is known */
+		if ((!t->procs.v[i].end_how || t->procs.v[i].end_how > 3) && /* how the others ended is known */
+		    !t->families.v[t->procs.v[i].family].kernel)
 			find_exec(t, &t->procs.v[i]);
 	for (size_t i = 0; i < t->threads.n; i++)
 		first_and_last(t, &t->threads.v[i]);
@@ -268,4 +271,5 @@ void d9_trace_finish(struct d9_trace *t)
 		t->modules.v[i].from = ns(&c, t->modules.v[i].from);
 		t->modules.v[i].until = ns(&c, t->modules.v[i].until);
 	}
+	d9_kernel_join(t);
 }

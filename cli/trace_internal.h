@@ -23,6 +23,7 @@ struct d9_folder {
 	char *name;
 	bool is_file;
 	D9_VEC(char *) segments; /* names, in order */
+	D9_VEC(char *) kernel;   /* those that d9-kernel wrote: numbers of their own */
 	bool has_arena;
 };
 struct d9_selection {
@@ -37,10 +38,38 @@ void d9_selection_free(struct d9_selection *s);
 struct d9_loader;
 struct d9_loader *d9_loader_new(struct d9_trace *t);
 void d9_loader_free(struct d9_loader *l);
-/* Decodes a folder into the trace as a new family.  0, or -errno if nothing of it could be read. */
-int d9_load_folder(struct d9_loader *l, const struct d9_folder *folder);
+/*
+ * Decodes the service's segments of a folder, or those of the kernel's side, into the trace: a new family, of the kernel's side one for
+ * each helper that wrote there.  The kernel's sides come after all services: what they are joined to keeps its number.  0, or -errno if
+ * nothing could be read.
+ */
+int d9_load_service(struct d9_loader *l, const struct d9_folder *folder);
+int d9_load_kernel(struct d9_loader *l, const struct d9_folder *folder);
+static inline bool d9_has_service(const struct d9_folder *f)
+{
+	return f->segments.n || f->has_arena || (f->is_file && !f->kernel.n);
+}
+
+/* ---- trace_kernel_events.c ---- */
+struct d9_kernel_taker {
+	struct d9_trace *t;
+	struct d9_map names, tails; /* hash of a name, address of a tail -> index */
+};
+/* Makes what the model reads of the events of a kernel family's thread. */
+void d9_kernel_take(struct d9_kernel_taker *k, struct d9_trace_thread *th);
+/* Index of a name, made harmless, among the trace's. */
+d9_u32 d9_kernel_name(struct d9_kernel_taker *k, const struct d9_bytes *b);
+void d9_kernel_taker_fini(struct d9_kernel_taker *k);
+/* Puts all that was taken into order. */
+void d9_kernel_settle(struct d9_kernel_side *side);
+
+/* ---- trace_kernel.c ---- */
+/* Takes the events of the kernel's side and joins its threads and processes to the services'.  After all that is the services'. */
+void d9_kernel_join(struct d9_trace *t);
 
 /* ---- trace_finish.c ---- */
+void d9_trace_order_events(struct d9_trace_thread *th);
+void d9_trace_order_cpu(struct d9_trace_thread *th);
 /* After the last folder: times to ns, orders, ends of threads and calls. */
 void d9_trace_finish(struct d9_trace *t);
 

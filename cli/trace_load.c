@@ -209,6 +209,15 @@ static void take_thread(struct d9_loader *l, const struct d9_segr_event *ev)
 	t->name = clean_name(l, t->name, &ev->tail);
 }
 
+/* It may come before or after the thread itself. */
+static void take_kernel_thread(struct d9_loader *l, const struct d9_segr_event *ev)
+{
+	const struct d9_ev_kernel_thread *e = (const void *)ev->rec;
+	struct d9_trace_thread *t = thread_at(l, e->id);
+	t->kernel_tid = e->tid;
+	t->kernel_pid = e->pid;
+}
+
 static void take_module(struct d9_loader *l, const struct d9_segr_event *ev)
 {
 	const struct d9_ev_module *e = (const void *)ev->rec;
@@ -403,6 +412,7 @@ static void keep(struct d9_loader *l, struct d9_trace_thread *th, const struct d
 							 .rec = copy,
 							 .tail = ev->tail,
 							 .clock = ev->clock,
+							 .family = l->family,
 							 .id = ev->id,
 							 .seq = (d9_u32)th->events.n});
 }
@@ -512,6 +522,34 @@ static int take(void *ctx, const struct d9_segr_event *ev)
 	}
 }
 
+/* What the kernel's side has no business to say, hooked calls and tasks, it does not say here either. */
+static int take_kernel(void *ctx, const struct d9_segr_event *ev)
+{
+	struct d9_loader *l = ctx;
+	switch (ev->id) {
+	case D9_EV_proc:
+	case D9_EV_thread:
+	case D9_EV_module:
+	case D9_EV_clock:
+	case D9_EV_info:
+		return take(ctx, ev);
+	case D9_EV_kernel_thread:
+		take_kernel_thread(l, ev);
+		return 0;
+	case D9_EV_gap: /* a loss of the helper's; the thread's own calls were recorded all the same */
+		take_other(l, thread_at(l, D9_THREAD_NONE), ev);
+		return 0;
+	case D9_EV_cpu:
+	case D9_EV_exit:
+		take_other(l, thread_at(l, ev->run.thread), ev);
+		return 0;
+	default:
+		if (ev->id >= D9_EV_runq)
+			take_other(l, thread_at(l, ev->run.thread), ev);
+		return 0;
+	}
+}
+
 /* ---- files -------------------------------------------------------------------------------------- */
 
 static int take_run(void *ctx, const struct d9_run *run)
@@ -537,7 +575,7 @@ static int take_segment(struct d9_loader *l, struct d9_segr *r)
 	d9_vec_push(&f->readers, r);
 	const struct d9_seg_header *h = d9_segr_header(r);
 	memcpy(f->id, h->family, sizeof(f->id));
-	int e = d9_segr_each(r, take, l);
+	int e = d9_segr_each(r, f->kernel ? take_kernel : take, l);
 	struct d9_segr_stats st;
 	d9_segr_stats(r, &st);
 	l->t->torn_blocks += st.torn_blocks;
@@ -589,34 +627,47 @@ static int take_arena(struct d9_loader *l, const struct d9_folder *folder)
 	return r < 0 ? r : 0;
 }
 
-static int open_and_take(struct d9_loader *l, const struct d9_folder *folder, int dirfd, const char *name)
+static int open_segment(struct d9_loader *l, const struct d9_folder *folder, int dirfd, const char *name,
+			struct d9_segr **ret)
 {
 	char err[256] = "";
-	struct d9_segr *r;
-	int e = folder->is_file ? d9_segr_open(folder->path, &r, err, sizeof(err))
-				: d9_segr_open_at(dirfd, name, &r, err, sizeof(err));
-	if (e == -ENOENT)
-		return e; /* evicted since the folder was listed */
-	if (e < 0) {
-		d9_trace_warn(l->t, "%s is left out: %s", name ? name : folder->path, err);
-		return e;
-	}
-	return take_segment(l, r);
+	int e = folder->is_file ? d9_segr_open(folder->path, ret, err, sizeof(err))
+				: d9_segr_open_at(dirfd, name, ret, err, sizeof(err));
+	if (e < 0 && e != -ENOENT) /* evicted since the folder was listed */
+		d9_trace_warn(l->t, "%s is left out: %s", folder->is_file ? folder->path : name, err);
+	return e;
 }
 
-int d9_load_folder(struct d9_loader *l, const struct d9_folder *folder)
+static void begin_family(struct d9_loader *l, const struct d9_folder *folder, bool kernel)
+{
+	forget_family(l);
+	d9_vec_push(&l->t->families, (struct d9_trace_family){.folder = strdup(folder->name), .kernel = kernel});
+	l->family = (d9_u32)l->t->families.n - 1;
+}
+
+static int open_folder(const struct d9_folder *folder)
+{
+	int fd = folder->is_file ? -1 : open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 && !folder->is_file ? -errno : fd;
+}
+
+static int open_and_take(struct d9_loader *l, const struct d9_folder *folder, int dirfd, const char *name)
+{
+	struct d9_segr *r;
+	int e = open_segment(l, folder, dirfd, name, &r);
+	return e < 0 ? e : take_segment(l, r);
+}
+
+int d9_load_service(struct d9_loader *l, const struct d9_folder *folder)
 {
 	struct d9_trace *t = l->t;
-	forget_family(l);
-	d9_vec_push(&t->families, (struct d9_trace_family){.folder = strdup(folder->name)});
-	l->family = (d9_u32)t->families.n - 1;
-	int first_error = 0, fd = -1;
+	begin_family(l, folder, false);
+	int first_error = 0, fd = open_folder(folder);
 	if (folder->is_file) {
 		first_error = open_and_take(l, folder, -1, NULL);
 	} else {
-		fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (fd < 0)
-			return -errno;
+			return fd;
 		for (size_t i = 0; i < folder->segments.n; i++) {
 			int e = open_and_take(l, folder, fd, folder->segments.v[i]);
 			first_error = first_error ? first_error : e;
@@ -628,4 +679,43 @@ int d9_load_folder(struct d9_loader *l, const struct d9_folder *folder)
 	if (t->families.v[l->family].readers.n)
 		return 0;
 	return first_error ? first_error : -ENOENT;
+}
+
+static bool same_family(const struct d9_segr *a, const struct d9_segr *b)
+{
+	return !memcmp(d9_segr_header(a)->family, d9_segr_header(b)->family, sizeof(d9_segr_header(a)->family));
+}
+
+/* Helpers that watched one process share its folder, and count their files together. */
+int d9_load_kernel(struct d9_loader *l, const struct d9_folder *folder)
+{
+	int first_error = 0, fd = open_folder(folder);
+	if (fd < 0 && !folder->is_file)
+		return fd;
+	D9_VEC(struct d9_segr *) all = {0};
+	for (size_t i = 0; i < folder->kernel.n; i++) {
+		struct d9_segr *r;
+		int e = open_segment(l, folder, fd, folder->kernel.v[i], &r);
+		if (!e)
+			d9_vec_push(&all, r);
+		first_error = first_error ? first_error : e;
+	}
+	if (fd >= 0)
+		close(fd);
+	for (size_t first = 0; first < all.n; first++) {
+		const struct d9_segr *of = all.v[first];
+		if (!of)
+			continue; /* it was taken with an earlier one of its family */
+		begin_family(l, folder, true);
+		for (size_t i = first; i < all.n; i++) {
+			if (!all.v[i] || !same_family(all.v[i], of))
+				continue;
+			int e = take_segment(l, all.v[i]);
+			first_error = first_error ? first_error : e;
+			all.v[i] = NULL;
+		}
+	}
+	int r = all.n ? 0 : first_error ? first_error : -ENOENT;
+	d9_vec_free(&all);
+	return r;
 }

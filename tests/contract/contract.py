@@ -106,7 +106,7 @@ class Judge:
         """A shape that the key or the contract's word names."""
         name = shape.name or key
         if name == "measured":
-            self.wrong += ["%s.%s: %r" % (where, k, v) for k, v in value.items() if not isinstance(v, (int, float))]
+            self.wrong += ["%s.%s: %r" % (where, k, v) for k, v in value.items() if not isinstance(v, (int, float, type(None)))]
             return
         if name == "stack":
             self.value(where, value, Shape(items=self.shapes["frame"]))

@@ -145,8 +145,8 @@ def fail_if(box):
     for expr in ("bogus>1", "wait.p99>1", "critical", "critical>1ms", "wait.p98>1ms", ""):
         box.d9("report", "--fail-if", expr, box.dir, rc=2)
     for subject in ("runq.p99", "offcpu"):
-        r = box.d9("report", "--fail-if", "critical>1000,%s>1ms" % subject, box.dir, rc=2)
-        check("`%s` is not measured in this version" % subject.split(".")[0] in r.err and not r.out, r.err)
+        r = box.d9("report", "--fail-if", "critical>1000,%s>1ms" % subject, box.dir, rc=3)
+        check("`%s` was not measured: no kernel side in this recording" % subject.split(".")[0] in r.err and not r.out, r.err)
     with open(os.path.join(harness.ROOT, "docs", "CONTRACT.md")) as f:
         rows = [line.split("|")[1] for line in f.read().split("## Findings")[1].splitlines() if line.startswith("| `")]
     with open(os.path.join(harness.ROOT, "cli", "findings.def")) as f:

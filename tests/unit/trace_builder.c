@@ -127,10 +127,10 @@ static void put_hooks(struct tb *b)
 static void begin(struct tb *b)
 {
 	char path[256];
-	snprintf(path, sizeof(path), "%s/s-%06u.d9", b->folder, ++b->sequence);
+	snprintf(path, sizeof(path), "%s/%c-%06u.d9", b->folder, b->helper ? 'k' : 's', ++b->sequence);
 	b->fd = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
 	must(b->fd >= 0, path);
-	struct d9_seg_header h = {.family = {b->family, 7},
+	struct d9_seg_header h = {.family = {b->family + 1000 * b->helper, 7},
 				  .sequence = b->sequence,
 				  .clock = D9_CLOCK_WORD(D9_CLOCK_MONOTONIC, 0),
 				  .created_real = 1700000000000000000ull + b->at + b->family};
@@ -139,15 +139,28 @@ static void begin(struct tb *b)
 	c.tsc = c.mono = b->at;
 	c.real = 1700000000000000000ull + b->at;
 	PUT(b, D9_THREAD_NONE, c);
-	put_hooks(b);
+	if (!b->helper)
+		put_hooks(b);
 }
 
 void tb_family(struct tb *b, const char *name)
 {
 	snprintf(b->folder, sizeof(b->folder), "%s/%s-%08x", b->dir, name, ++b->family);
 	must(!mkdir(b->folder, 0700), b->folder);
+	b->helper = 0;
 	b->sequence = 0;
 	b->next_site = D9_SITE_FIRST;
+	memset(b->offset, 0, sizeof(b->offset));
+	begin(b);
+}
+
+void tb_kernel(struct tb *b, d9_u32 number, const char *name)
+{
+	if (name)
+		snprintf(b->folder, sizeof(b->folder), "%s/%s-%08x", b->dir, name, ++b->family);
+	must(!name || !mkdir(b->folder, 0700), b->folder);
+	b->sequence = b->helper && !name ? b->sequence : 0;
+	b->helper = number;
 	memset(b->offset, 0, sizeof(b->offset));
 	begin(b);
 }
@@ -370,6 +383,68 @@ void tb_exec(struct tb *b, d9_u32 thread, d9_u64 t, d9_i32 pid, const char *path
 	struct d9_ev_exec e = REC(exec, .t = b->at + t);
 	e.pid = pid;
 	tb_raw(b, thread, &e, sizeof(e), D9_TAIL_STRING, path, strlen(path));
+}
+
+void tb_runq(struct tb *b, d9_u32 thread, struct tb_runq q)
+{
+	struct d9_ev_runq e = REC(runq, .t = b->at + q.t1);
+	e.dur = q.t1 - q.t0;
+	e.waker = q.waker;
+	e.prev = q.prev;
+	e.prev_pid = q.prev_pid;
+	e.flags = q.flags ? q.flags : 2;
+	const char *name = q.name ? q.name : "";
+	tb_raw(b, thread, &e, sizeof(e), *name ? D9_TAIL_STRING : 0, name, strlen(name));
+}
+
+void tb_offcpu(struct tb *b, d9_u32 thread, struct tb_offcpu o)
+{
+	struct d9_ev_offcpu e = REC(offcpu, .t = b->at + o.t1);
+	e.dur = o.t1 - o.t0;
+	e.woken = o.woken ? b->at + o.woken : 0;
+	e.nr = o.nr;
+	e.state = o.state;
+	e.arg0 = o.arg0;
+	const char *stack = o.stack ? o.stack : "";
+	tb_raw(b, thread, &e, sizeof(e), *stack ? D9_TAIL_KERNEL : 0, stack, strlen(stack));
+}
+
+void tb_user_stack(struct tb *b, d9_u32 thread, d9_u64 t, d9_u64 frame)
+{
+	struct d9_ev_user_stack e = REC(user_stack, .t = b->at + t);
+	tb_raw(b, thread, &e, sizeof(e), D9_TAIL_FRAMES, &frame, sizeof(frame));
+}
+
+void tb_runq_total(struct tb *b, d9_u32 thread, d9_u64 t, d9_u64 count, d9_u64 total, d9_u64 max, const d9_u64 *buckets,
+		   d9_u32 n)
+{
+	struct d9_ev_runq_total e = REC(runq_total, .t = b->at + t);
+	e.count = count;
+	e.total = total;
+	e.max = max;
+	e.stat = D9_NOT_KNOWN;
+	tb_raw(b, thread, &e, sizeof(e), n ? D9_TAIL_DATA : 0, buckets, n * sizeof(*buckets));
+}
+
+void tb_kernel_thread(struct tb *b, d9_u32 thread, d9_i32 tid, d9_i32 pid)
+{
+	struct d9_ev_kernel_thread e = REC(kernel_thread);
+	e.id = thread;
+	e.tid = tid;
+	e.pid = pid;
+	PUT(b, D9_THREAD_NONE, e);
+}
+
+void tb_quota(struct tb *b, d9_u32 proc, d9_u64 t, d9_u64 periods, d9_u64 throttled, d9_u64 throttled_ns)
+{
+	struct d9_ev_quota e = REC(quota, .t = b->at + t);
+	e.periods = periods;
+	e.throttled = throttled;
+	e.throttled_ns = throttled_ns;
+	e.quota = MS(20);
+	e.period = MS(100);
+	e.proc = proc;
+	tb_raw(b, D9_THREAD_NONE, &e, sizeof(e), D9_TAIL_STRING, "/svc", 4);
 }
 
 void tb_exit(struct tb *b, d9_u32 thread, d9_u64 t, d9_u32 how, d9_i32 code)

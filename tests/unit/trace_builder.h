@@ -22,6 +22,7 @@ struct tb {
 	d9_u64 at;             /* moments are given from here on */
 	d9_u32 runtime_module; /* of what is told of tasks; 0: by the program */
 	d9_u32 outcome;        /* of polls */
+	d9_u32 helper;         /* d9-kernel that writes now; 0: the service's recorder */
 };
 
 void tb_new(struct tb *b);                      /* an empty traces folder */
@@ -29,6 +30,8 @@ void tb_free(struct tb *b);                     /* removes it */
 void tb_family(struct tb *b, const char *name); /* begins NAME-XXXXXXXX with the usual hooks */
 void tb_segment(struct tb *b);                  /* ends the segment, begins the next one */
 void tb_end(struct tb *b);                      /* ends the family */
+/* Goes on with a helper's files: those of helper `number` in the service's folder, or name = a folder of its own.  Ended by tb_end. */
+void tb_kernel(struct tb *b, d9_u32 number, const char *name);
 void tb_raw(struct tb *b, d9_u32 thread, const void *rec, size_t n, d9_u32 tail_kind, const void *tail, size_t n_tail);
 
 void tb_proc(struct tb *b, d9_u32 id, d9_u32 parent, d9_i32 pid, d9_i32 ppid, d9_u64 start, const char *exe);
@@ -67,6 +70,27 @@ void tb_in_poll(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 runtime, d9_u32
 void tb_task_end(struct tb *b, d9_u32 thread, d9_u64 task, d9_u32 outcome, d9_u64 t);
 void tb_control(struct tb *b, d9_u64 t, d9_u64 mask);
 void tb_exec(struct tb *b, d9_u32 thread, d9_u64 t, d9_i32 pid, const char *path);
+/* What d9-kernel says. */
+struct tb_runq {
+	d9_u64 t0, t1;
+	d9_i32 prev, prev_pid, waker;
+	d9_u32 flags;
+	const char *name; /* of prev */
+};
+void tb_runq(struct tb *b, d9_u32 thread, struct tb_runq q);
+struct tb_offcpu {
+	d9_u64 t0, t1, woken;
+	d9_i32 nr;
+	d9_u32 state;
+	d9_u64 arg0;
+	const char *stack; /* "a+0x1\nb+0x2\n" */
+};
+void tb_offcpu(struct tb *b, d9_u32 thread, struct tb_offcpu o);
+void tb_user_stack(struct tb *b, d9_u32 thread, d9_u64 t, d9_u64 frame); /* of the wait that ends at t */
+void tb_runq_total(struct tb *b, d9_u32 thread, d9_u64 t, d9_u64 count, d9_u64 total, d9_u64 max, const d9_u64 *buckets,
+		   d9_u32 n);
+void tb_kernel_thread(struct tb *b, d9_u32 thread, d9_i32 tid, d9_i32 pid);
+void tb_quota(struct tb *b, d9_u32 proc, d9_u64 t, d9_u64 periods, d9_u64 throttled, d9_u64 throttled_ns);
 void tb_exit(struct tb *b, d9_u32 thread, d9_u64 t, d9_u32 how, d9_i32 code);
 
 struct d9_trace *tb_read(struct tb *b); /* the newest session, whole */

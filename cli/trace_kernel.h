@@ -1,0 +1,58 @@
+/*
+ * What the kernel's side (d9-kernel) saw of a thread: its waits for a CPU and in the kernel, all times in ns.  Waits shorter than the
+ * helper was asked to tell of are in the totals alone.
+ */
+#ifndef D9_CLI_TRACE_KERNEL_H
+#define D9_CLI_TRACE_KERNEL_H
+#include "format/types.h"
+#include "stretches.h"
+
+/* flags of runq and offcpu events, as events.def has them; the last is ours */
+#define D9_RUNQ_PREEMPTED 1u
+#define D9_RUNQ_WOKEN 2u
+#define D9_RUNQ_NEW 4u
+#define D9_KERNEL_RECKONED 8u
+#define D9_KERNEL_CLAIMED 0x80u /* a finding explains it */
+
+/* It could run from t0 on, and ran at t1. */
+struct d9_runq {
+	d9_u64 t0, t1, waking; /* waking: 0 = not seen */
+	d9_i32 waker, prev, prev_pid;
+	d9_u32 name; /* of prev: index into the trace's names */
+	d9_u32 cpu, from_cpu;
+	d9_u32 flags, pad;
+};
+/* It left the CPU at t0 to wait, and ran again at t1. */
+struct d9_offcpu {
+	d9_u64 t0, t1;
+	d9_u64 woken; /* could run again from here on: t0..woken is what it waited for, the rest the run queue's; t1 = not seen */
+	d9_u64 arg0, ip;
+	d9_i32 nr; /* of the system call, -1 = none */
+	d9_u32 state, flags;
+	d9_u32 stack, user_stack; /* indices into the trace's tails, 0 = none */
+	d9_u32 pad;
+};
+
+#define D9_WAIT_BUCKETS 64
+struct d9_kernel_side {
+	D9_VEC(struct d9_runq) runq;     /* by time, apart from each other */
+	D9_VEC(struct d9_offcpu) offcpu; /* the same */
+	d9_stretches watched;            /* when all that it waited would have been seen */
+	struct d9_runq_sums *sums;       /* NULL = not told */
+};
+/* All waits for a CPU, the short ones too, since the kernel's side saw the thread first. */
+struct d9_runq_sums {
+	d9_u64 count, total, max;
+	d9_u64 by_schedstat;             /* total, as the kernel itself has it; D9_NOT_KNOWN = not read */
+	d9_u64 buckets[D9_WAIT_BUCKETS]; /* waits of 2^k ns up to 2^(k+1) */
+};
+
+/* CPU quota of a cgroup that a process is in: sums up to t. */
+struct d9_quota {
+	d9_u64 t, periods, throttled, throttled_ns, quota, period;
+	d9_u32 proc, family; /* family: of the helper that read it */
+	d9_u32 cgroup;       /* index into the trace's names */
+	d9_u32 pad;
+};
+
+#endif
