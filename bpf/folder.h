@@ -23,10 +23,10 @@ struct d9_kfolder {
 };
 
 /*
- * Looks into `dir` (NULL: $D9_DIR, ./d9-traces, /var/tmp/d9-UID of the process's user) for the folder of that process.
- * 0 with *ret, or -ENOENT.
+ * Looks into `dir` (NULL: $D9_DIR, ./d9-traces, /var/tmp/d9-UID of the process's user) for the folder of that process.  ended_too:
+ * also for one where it has ended, or has become another program, whose folder may be still to come.  0 with *ret, or -ENOENT.
  */
-int d9_kfolder_find(const char *dir, const struct d9_kfolder_process *p, struct d9_kfolder *ret);
+int d9_kfolder_find(const char *dir, const struct d9_kfolder_process *p, bool ended_too, struct d9_kfolder *ret);
 
 /* Makes NAME-XXXXXXXX there.  0 with *ret, or -errno; ret->path is what could not be made. */
 int d9_kfolder_make(const char *dir, const struct d9_kfolder_process *p, struct d9_kfolder *ret);

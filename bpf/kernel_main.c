@@ -42,7 +42,7 @@ static int open_output(struct d9_krecorder *r, const struct d9_koptions *o, bool
 	const char *dir = o->dir ? o->dir : o->by == D9_KBY_SESSION ? o->what : NULL;
 	if (!d9_krecorder_first_process(r, &p, name, sizeof(name)))
 		return D9_KEXIT_OK;
-	if (d9_kfolder_find(dir, &p, &f)) {
+	if (d9_kfolder_find(dir, &p, last_try, &f)) {
 		if (!last_try)
 			return 1;
 		int e = d9_kfolder_make(dir, &p, &f);

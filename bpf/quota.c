@@ -164,11 +164,15 @@ static void tell(struct group *g, struct d9_kseg *s)
 	g->told_in = d9_kseg_number(s);
 }
 
-void d9_kquotas_look(struct d9_kquotas *q, const struct d9_kthreads *ts, struct d9_kseg *s)
+void d9_kquotas_tell(struct d9_kquotas *q, struct d9_kseg *s)
+{
+	for (unsigned i = 0; i < q->n; i++)
+		tell(&q->of[i], s);
+}
+
+void d9_kquotas_note(struct d9_kquotas *q, const struct d9_kthreads *ts)
 {
 	unsigned n = 0;
 	for (const struct d9_kprocess *p = d9_kthreads_newest(ts); p && n < PROCESSES_MAX; p = p->next, n++)
 		look_at(q, p);
-	for (unsigned i = 0; i < q->n; i++)
-		tell(&q->of[i], s);
 }

@@ -11,7 +11,9 @@ struct d9_kquotas;
 struct d9_kquotas *d9_kquotas_new(void); /* NULL: out of memory */
 void d9_kquotas_free(struct d9_kquotas *q);
 
+/* Notes the groups of the targets; what they count from here on is told. */
+void d9_kquotas_note(struct d9_kquotas *q, const struct d9_kthreads *ts);
 /* Reads the counters and writes those that have changed, in a new segment all. */
-void d9_kquotas_look(struct d9_kquotas *q, const struct d9_kthreads *ts, struct d9_kseg *s);
+void d9_kquotas_tell(struct d9_kquotas *q, struct d9_kseg *s);
 
 #endif

@@ -271,6 +271,7 @@ d9_u32 d9_krecorder_take_targets(struct d9_krecorder *r)
 			pids[fresh++] = pids[i];
 	if (fresh)
 		(void)d9_kload_take(r->load, pids, fresh, meet, r);
+	d9_kquotas_note(r->quotas, r->threads);
 	return d9_kthreads_count(r->threads);
 }
 
@@ -320,7 +321,8 @@ bool d9_krecorder_pass(struct d9_krecorder *r)
 		if (d9_ktargets_grow(r->o))
 			(void)d9_krecorder_take_targets(r);
 		again |= is_one_gone(r);
-		d9_kquotas_look(r->quotas, r->threads, r->seg);
+		d9_kquotas_note(r->quotas, r->threads);
+		d9_kquotas_tell(r->quotas, r->seg);
 	}
 	if (again)
 		list_again(r);
@@ -369,7 +371,7 @@ static void warn_of_losses(struct d9_krecorder *r, const struct d9_kload_counts 
 void d9_krecorder_finish(struct d9_krecorder *r)
 {
 	d9_kload_consume(r->load, take, r);
-	d9_kquotas_look(r->quotas, r->threads, r->seg);
+	d9_kquotas_tell(r->quotas, r->seg);
 	put_totals(r);
 	d9_kload_detach(r->load);
 	d9_kload_consume(r->load, take, r);

@@ -87,7 +87,7 @@ static int open_folder(int at, const char *name)
 	return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static void each_folder(int dirfd, d9_ksession_fn *fn, void *ctx)
+static void each_folder(int dirfd, d9_kfolder_fn *fn, void *ctx)
 {
 	DIR *d = fdopendir(dirfd);
 	if (!d) {
@@ -99,20 +99,40 @@ static void each_folder(int dirfd, d9_ksession_fn *fn, void *ctx)
 		int fd = d9_is_folder_name(e->d_name) ? open_folder(dirfd, e->d_name) : -1;
 		if (fd < 0)
 			continue;
-		done = look(fd, e->d_name, fn, ctx);
+		done = fn(ctx, fd, e->d_name);
 		close(fd);
 	}
 	closedir(d);
 }
 
+int d9_ksession_each_folder(const char *dir, d9_kfolder_fn *fn, void *ctx)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	each_folder(fd, fn, ctx);
+	return 0;
+}
+
+struct families {
+	d9_ksession_fn *fn;
+	void *ctx;
+};
+static bool look_into(void *ctx, int dirfd, const char *name)
+{
+	struct families *f = ctx;
+	return look(dirfd, name, f->fn, f->ctx);
+}
+
 int d9_ksession_each(const char *dir, d9_ksession_fn *fn, void *ctx)
 {
 	char link[8];
+	struct families f = {fn, ctx};
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	if (readlinkat(fd, "arena", link, sizeof(link)) < 0) {
-		each_folder(fd, fn, ctx);
+		each_folder(fd, look_into, &f);
 		return 0;
 	}
 	(void)look(fd, ".", fn, ctx);

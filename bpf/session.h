@@ -21,6 +21,10 @@ struct d9_kfamily {
 
 static inline bool d9_kfamily_lives(const struct d9_proc *p) { return p->state == D9_PROC_LIVE && p->pid > 0; }
 
+/* Calls fn for each process folder of a traces folder, until it returns true.  0 or -errno. */
+typedef bool d9_kfolder_fn(void *ctx, int dirfd, const char *name);
+int d9_ksession_each_folder(const char *dir, d9_kfolder_fn *fn, void *ctx);
+
 /* Calls fn for each family of a traces folder, or for that of a process folder, until it returns true.  0 or -errno. */
 typedef bool d9_ksession_fn(void *ctx, const struct d9_kfamily *f);
 int d9_ksession_each(const char *dir, d9_ksession_fn *fn, void *ctx);

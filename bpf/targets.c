@@ -47,7 +47,7 @@ static bool add_family(void *ctx, const struct d9_kfamily *f)
 		if (!d9_kfamily_lives(&f->procs[i]))
 			continue;
 		int pid = d9_kproc_find(f->pid_ns, f->procs[i].pid);
-		if (pid && d9_kproc_start(pid) == f->procs[i].start)
+		if (pid && (!f->procs[i].start || d9_kproc_start(pid) == f->procs[i].start))
 			add(s, pid);
 	}
 	return false;

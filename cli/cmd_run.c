@@ -260,6 +260,8 @@ static int start(struct run *r)
 	close(go[0]);
 	close(said[1]);
 	int failed = start_kernel(r, go[1]);
+	if (r->kernel.pid)
+		d9_families_hold(r->families);
 	close(go[1]);
 	if (failed)
 		return failed;

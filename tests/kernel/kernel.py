@@ -47,6 +47,7 @@ class Program:
 
 def start(box, *options, binary=None, folder=None, wrap=(), env=None):
     """d9-kernel, ready."""
+    os.makedirs(os.path.dirname(folder or box.dir), exist_ok=True)
     p = box.start([*wrap, binary or KERNEL, "--dir", folder or box.dir, *options], shim=False, env=env)
     line = p.stdout.readline()
     if line != "ready\n":

@@ -214,7 +214,7 @@ def a_quota_is_counted(box):
     equal((quotas[-1]["quota_ns"], quotas[-1]["period_ns"]), (50_000_000, 100_000_000), "quota and period")
     equal_least(quotas[-1]["throttled"], after - before, "periods in which it was stopped")
     equal_least(after - before, 5, "periods in which it was stopped")
-    check(quotas[-1]["throttled_ns"] > 0 and quotas[-1]["periods"] >= quotas[-1]["throttled"], str(quotas[-1]))
+    check(quotas[-1]["throttled_ns_ns"] > 0 and quotas[-1]["periods"] >= quotas[-1]["throttled"], str(quotas[-1]))
 
 
 def limited(group):
