@@ -124,7 +124,7 @@ int main(int argc, char **argv)
 		return e - 1;
 	/* What is not there is told before what may not be done. */
 	int pid;
-	if (!d9_ktargets_find(&o, &pid, 1))
-		return d9_ktargets_explain(&o);
-	return run(&o);
+	e = d9_ktargets_find(&o, &pid, 1) ? run(&o) : d9_ktargets_explain(&o);
+	d9_koptions_fini(&o);
+	return e;
 }

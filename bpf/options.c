@@ -208,3 +208,9 @@ int d9_koptions_parse(struct d9_koptions *o, int argc, char **argv)
 	o->total_bytes = from_env("D9_TOTAL_MB", 256, 2, 1u << 20) * MIB;
 	return 0;
 }
+
+void d9_koptions_fini(struct d9_koptions *o)
+{
+	if (o->by == D9_KBY_COMM)
+		regfree(&o->comm);
+}

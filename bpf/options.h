@@ -22,5 +22,6 @@ struct d9_koptions {
 
 /* 0; or exit code + 1 when there is nothing more to do, all that is to be said having been said. */
 int d9_koptions_parse(struct d9_koptions *o, int argc, char **argv);
+void d9_koptions_fini(struct d9_koptions *o);
 
 #endif

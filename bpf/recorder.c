@@ -18,6 +18,8 @@
 #define FLUSH_NS 500000000ull
 #define LOOK_NS 1000000000ull
 #define RETRY_NS 5000000000ull
+#define READING_NS 5000ull
+#define STOLEN_NS 20000000ull
 #define FRAME_BYTES 512 /* of the text of one */
 
 struct d9_krecorder {
@@ -338,14 +340,16 @@ bool d9_krecorder_pass(struct d9_krecorder *r)
 
 /*
  * The kernel's account of all waits must come to the same.  Its clock is read earlier in a switch than ours, up to some us where a
- * CPU was idle, so many short waits are longer here by that.
+ * CPU was idle, so many short waits are longer here by that; and where a host takes the CPU away between the two, by as much.
  */
 static void check_sums(struct d9_krecorder *r, const struct d9_kload_counts *c)
 {
 	d9_u64 total = r->all_total, stat = r->all_stat, count = r->all_count;
 	d9_kthreads_sum(r->threads, &total, &stat, &count);
-	d9_u64 off = total > stat ? total - stat : stat - total, reading = count * 5000;
-	if (r->no_stat || c->lost || off <= 1000000 + reading || off <= stat / 50)
+	d9_u64 off = total > stat ? total - stat : stat - total, allowed = 1000000 + count * READING_NS;
+	if (total > stat)
+		allowed += STOLEN_NS;
+	if (r->no_stat || c->lost || off <= allowed || off <= stat / 50)
 		return;
 	d9_ksay_warn("the run-queue waits recorded come to %.3f ms and the kernel's own account to %.3f: do not trust "
 		     "them to more than that",
