@@ -44,6 +44,7 @@ struct pid {
 };
 struct rq {
 	__u64 clock;
+	unsigned int ttwu_pending;
 };
 struct cfs_rq {
 	struct rq *rq;

@@ -59,6 +59,8 @@ int d9_kfacts_all(struct d9_kseg *s, const struct d9_koptions *o)
 		e = d9_kfacts_add_number(s, "offcpu_min_ns", o->offcpu_min_ns);
 	if (!e)
 		e = d9_kfacts_add(s, "user_stacks", o->user_stacks ? "on" : "off");
+	if (!e)
+		e = d9_kfacts_add(s, "wakers", o->wakers ? "all" : "of CPUs that were busy");
 	if (!e && o->syscalls)
 		e = d9_kfacts_add_number(s, "syscall_min_ns", o->syscall_min_ns);
 	return e;

@@ -114,6 +114,7 @@ static int load(struct d9_kload *l, const struct d9_koptions *o, enum without w)
 	if (!l->s)
 		return -ENOMEM;
 	configure(l->s, o);
+	(void)bpf_program__set_autoload(l->s->progs.d9_waking, o->wakers);
 	(void)bpf_program__set_autoload(l->s->progs.d9_sys_enter, o->syscalls);
 	(void)bpf_program__set_autoload(l->s->progs.d9_sys_exit, o->syscalls);
 	(void)bpf_program__set_autoload(l->s->progs.d9_block_start, w < BLOCK_START);

@@ -31,6 +31,8 @@ static const char help[] =
 	"  --offcpu-min DUR   shortest sleep, and request to a disk, that is recorded (1ms)\n"
 	"  --user-stacks      with the program's own stack, by frame pointers: about 1 us for each time a thread "
 	"sleeps\n"
+	"  --wakers           with who woke a thread on an idle CPU too, and since when: 0.1 us for each wake of the "
+	"machine\n"
 	"  --syscalls DUR     with system calls that take as long, sleeping or not; slows every call of every process "
 	"by 0.2 us\n"
 	"  --ring-mb N        memory between the kernel and d9-kernel, a power of two (4)\n"
@@ -53,23 +55,19 @@ enum {
 	OPT_OFFCPU,
 	OPT_STACKS,
 	OPT_SYSCALLS,
+	OPT_WAKERS,
 	OPT_RING,
 	OPT_HELP,
 	OPT_VERSION
 };
-static const struct option options[] = {{"pid", required_argument, NULL, OPT_PID},
-					{"session", required_argument, NULL, OPT_SESSION},
-					{"comm", required_argument, NULL, OPT_COMM},
-					{"cgroup", required_argument, NULL, OPT_CGROUP},
-					{"dir", required_argument, NULL, OPT_DIR},
-					{"runq-min", required_argument, NULL, OPT_RUNQ},
-					{"offcpu-min", required_argument, NULL, OPT_OFFCPU},
-					{"user-stacks", no_argument, NULL, OPT_STACKS},
-					{"syscalls", required_argument, NULL, OPT_SYSCALLS},
-					{"ring-mb", required_argument, NULL, OPT_RING},
-					{"help", no_argument, NULL, OPT_HELP},
-					{"version", no_argument, NULL, OPT_VERSION},
-					{NULL, 0, NULL, 0}};
+static const struct option options[] = {
+	{"pid", required_argument, NULL, OPT_PID},           {"session", required_argument, NULL, OPT_SESSION},
+	{"comm", required_argument, NULL, OPT_COMM},         {"cgroup", required_argument, NULL, OPT_CGROUP},
+	{"dir", required_argument, NULL, OPT_DIR},           {"runq-min", required_argument, NULL, OPT_RUNQ},
+	{"offcpu-min", required_argument, NULL, OPT_OFFCPU}, {"user-stacks", no_argument, NULL, OPT_STACKS},
+	{"syscalls", required_argument, NULL, OPT_SYSCALLS}, {"wakers", no_argument, NULL, OPT_WAKERS},
+	{"ring-mb", required_argument, NULL, OPT_RING},      {"help", no_argument, NULL, OPT_HELP},
+	{"version", no_argument, NULL, OPT_VERSION},         {NULL, 0, NULL, 0}};
 
 /* A whole number up to max and nothing else. */
 static bool number(const char *s, d9_u64 max, d9_u64 *ret)
@@ -161,6 +159,9 @@ static int set(struct d9_koptions *o, int opt, const char *v)
 	case OPT_SYSCALLS:
 		o->syscalls = true;
 		return set_duration("syscalls", v, &o->syscall_min_ns);
+	case OPT_WAKERS:
+		o->wakers = true;
+		return 0;
 	case OPT_RING:
 		return set_ring(o, v);
 	case OPT_HELP:

@@ -17,7 +17,7 @@ struct d9_koptions {
 	d9_u64 runq_min_ns, offcpu_min_ns, syscall_min_ns;
 	d9_u64 ring_bytes;
 	d9_u64 segment_bytes, rotate_ns, total_bytes; /* of the environment, as the service's */
-	bool user_stacks, syscalls;
+	bool user_stacks, syscalls, wakers;
 };
 
 /* 0; or exit code + 1 when there is nothing more to do, all that is to be said having been said. */

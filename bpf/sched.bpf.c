@@ -75,6 +75,7 @@ int BPF_PROG(d9_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
+/* Only where it was asked for (--wakers): every wake of the machine pays for one program more. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(d9_waking, struct task_struct *p)
 {
@@ -86,14 +87,25 @@ int BPF_PROG(d9_waking, struct task_struct *p)
 	return 0;
 }
 
+/*
+ * Who wakes p, by who runs here.  A CPU that is idle or far away is sent an interrupt and takes its tasks from a list itself: then
+ * who runs here has nothing to do with it.
+ */
+static __always_inline d9_u32 waker_of(struct task_struct *p)
+{
+	if (p->thread_info.cpu == bpf_get_smp_processor_id() && bpf_core_field_exists(p->se.cfs_rq->rq->ttwu_pending) &&
+	    p->se.cfs_rq->rq->ttwu_pending)
+		return 0;
+	return (d9_u32)bpf_get_current_pid_tgid();
+}
+
 static __always_inline void queued(struct task_struct *p, d9_u32 flags)
 {
 	struct thread *v = target(p);
 	if (!v)
 		return;
 	d9_u64 waking = v->waking;
-	d9_u32 waker = flags & D9_K_NEW ? (d9_u32)bpf_get_current_pid_tgid() : waking ? v->waker : 0;
-	v->waking = 0; /* of this wake, whatever became of it */
+	v->waking = 0; /* of this wake, whatever becomes of it */
 	if (p->on_cpu)
 		return; /* woken before it slept */
 	if (v->enq) {
@@ -106,7 +118,7 @@ static __always_inline void queued(struct task_struct *p, d9_u32 flags)
 	v->flags = flags;
 	v->from_cpu = p->thread_info.cpu;
 	v->wait_waking = waking;
-	v->wait_waker = waker;
+	v->wait_waker = waking ? v->waker : flags & D9_K_NEW ? (d9_u32)bpf_get_current_pid_tgid() : waker_of(p);
 }
 
 SEC("tp_btf/sched_wakeup")
