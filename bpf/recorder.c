@@ -9,6 +9,7 @@
 #include "threads.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -282,7 +283,11 @@ bool d9_krecorder_first_process(const struct d9_krecorder *r, struct d9_kfolder_
 	const struct d9_kprocess *p = d9_kthreads_process(r->threads, 0);
 	if (!p)
 		return false;
-	const char *exe = p->exe_args ? p->exe_args : "", *base = strrchr(exe, '/');
+	char now[PATH_MAX];
+	/* What it has become since is told in the ring, which is read only once there is somewhere to write. */
+	bool lives = p->seen_pid && d9_kproc_start(p->seen_pid) == p->start &&
+		     d9_kproc_exe_args(p->seen_pid, now, sizeof(now));
+	const char *exe = lives ? now : p->exe_args ? p->exe_args : "", *base = strrchr(exe, '/');
 	snprintf(name, size, "%s", base ? base + 1 : exe);
 	d9_u64 ns = d9_kproc_pid_ns(p->seen_pid);
 	*ret = (struct d9_kfolder_process){.pid_ns = ns || p->pid != p->seen_pid ? ns : d9_kproc_pid_ns(getpid()),

@@ -342,6 +342,8 @@ static void summarize(const struct run *r)
 			"folder "
 			"to record into; `d9 check %s` says more",
 			r->cmd[0], r->cmd[0]);
+		if (r->kernel.recorded)
+			d9_warn("but its waits for a CPU and its sleeps, by d9-kernel: %s", r->abs_dir);
 		return;
 	}
 	char lost[64] = "";

@@ -174,6 +174,7 @@ void d9_run_kernel_stop(struct d9_run_kernel *k, bool quiet)
 	char line[1024];
 	if (!k->pid)
 		return;
+	k->recorded = true;
 	end(k);
 	FILE *f = said(k);
 	while (!quiet && next_line(f, line, sizeof(line)))

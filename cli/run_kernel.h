@@ -13,6 +13,7 @@ enum d9_kernel_mode { D9_KERNEL_AUTO, D9_KERNEL_ON, D9_KERNEL_OFF };
 
 struct d9_run_kernel {
 	enum d9_kernel_mode mode;
+	bool recorded; /* it was ready, and wrote what there was */
 	pid_t pid;     /* 0 = none runs */
 	int out, err;  /* what it says; -1 */
 	char why[400]; /* why it does not record, one sentence; "" = it does, or was not asked to */

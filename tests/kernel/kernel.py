@@ -1,12 +1,10 @@
 """What the tests of d9-kernel share: starting it beside a program, and its recording."""
-import contextlib
-import json
 import os
 import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import LIMIT, PROGS, Result, Skip, check, equal, need_root, path_of, wait_until
+from harness import LIMIT, PROGS, Result, Skip, check, need_root, wait_until
 
 KERNEL = os.environ.get("D9_KERNEL", "")
 MUTANT = os.environ.get("D9_KERNEL_MUTANT", "")

@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from kernel import KERNEL, Program, files, need_kernel, start, stop
-from harness import D9, LIMIT, PROGS, SHIM, check, children_of, equal, equal_least, main, need, parametrise, test, wait_until
+from kernel import KERNEL, Program, files, need_kernel, of, start, stop
+from harness import D9, PROGS, SHIM, Skip, check, children_of, equal, main, need, parametrise, test, wait_until
 
 
 def recorded(box):
@@ -130,6 +130,21 @@ def two_beside_a_recorder_share_its_folder(box):
         stop(box, k)
     box.end(program.p)
     equal(files(folder), ["k-000001.d9", "k-000002.d9"], "segments")
+
+
+@test
+def of_a_program_that_the_recorder_cannot_enter(box):
+    need_kernel()
+    source, program = os.path.join(box.path, "alone.c"), os.path.join(box.path, "alone")
+    with open(source, "w") as f:
+        f.write("#include <unistd.h>\nint main(void) { usleep(1500000); return 4; }\n")
+    if subprocess.run(["gcc", "-static", source, "-o", program], capture_output=True).returncode:
+        raise Skip("static programs cannot be built here")
+    r = box.run([D9, "run", "--dir", box.dir, "--", program], shim=False, rc=4)
+    check("nothing was recorded" in r.err and "by d9-kernel" in r.err, r.err)
+    equal(list(recorded(box).values()), [(0, 1)], "segments (recorder's, kernel's) in each folder")
+    check(os.path.basename(box.folders()[0]).startswith("alone-"), "its name: %s" % box.folders())
+    equal(len([e for e in of(box.meta(), "offcpu") if e["dur_ns"] > 1_400_000_000]), 1, "sleeps as long as its own")
 
 
 @test
