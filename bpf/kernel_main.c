@@ -73,11 +73,11 @@ static int watch(struct d9_kload *l, int signals)
 
 static int record(struct d9_krecorder *r, const struct d9_koptions *o, int watched, int signals)
 {
-	bool more = true;
-	for (int pass = 1; more; pass++) {
+	enum d9_kpass last = D9_KPASS_ALL;
+	for (int pass = 1; last != D9_KPASS_OVER; pass++) {
 		struct epoll_event e[2];
 		bool told = false, half_full = false;
-		for (int n = epoll_wait(watched, e, 2, PASS_MS); n > 0; n--) {
+		for (int n = epoll_wait(watched, e, 2, last == D9_KPASS_MORE ? 0 : PASS_MS); n > 0; n--) {
 			told |= e[n - 1].data.fd == signals;
 			half_full |= e[n - 1].data.fd != signals;
 		}
@@ -88,7 +88,9 @@ static int record(struct d9_krecorder *r, const struct d9_koptions *o, int watch
 			if (failed)
 				continue;
 		}
-		more = d9_krecorder_pass(r) && !told;
+		last = d9_krecorder_pass(r);
+		if (told)
+			break;
 	}
 	d9_krecorder_finish(r);
 	return D9_KEXIT_OK;

@@ -15,12 +15,14 @@
 #define CAP_PERFMON 38
 #define CAP_BPF 39
 #define PASSES_MAX 8
+#define TURN 20000u /* records: some tens of milliseconds */
 
 struct d9_kload {
 	struct sched *s;
 	struct ring_buffer *ring;
 	d9_kload_record_fn *fn;
 	void *ctx;
+	unsigned left; /* of a turn */
 };
 
 /* ---- why not --------------------------------------------------------------------------------- */
@@ -92,7 +94,7 @@ static int take_record(void *ctx, void *record, size_t bytes)
 	struct d9_kload *l = ctx;
 	if (bytes >= sizeof(struct d9_k_head))
 		l->fn(l->ctx, record, bytes);
-	return 0;
+	return --l->left ? 0 : -EAGAIN;
 }
 
 static void configure(struct sched *s, const struct d9_koptions *o)
@@ -227,11 +229,12 @@ int d9_kload_totals(struct d9_kload *l, d9_kload_total_fn *fn, void *ctx)
 	return iterate(l->s->links.d9_totals, sizeof(struct d9_k_total), call_total, &c);
 }
 
-void d9_kload_consume(struct d9_kload *l, d9_kload_record_fn *fn, void *ctx)
+bool d9_kload_consume(struct d9_kload *l, d9_kload_record_fn *fn, void *ctx)
 {
 	l->fn = fn;
 	l->ctx = ctx;
-	(void)ring_buffer__consume(l->ring);
+	l->left = TURN;
+	return ring_buffer__consume(l->ring) == -EAGAIN;
 }
 
 int d9_kload_ring_fd(const struct d9_kload *l) { return bpf_map__fd(l->s->maps.ring); }

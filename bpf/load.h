@@ -23,9 +23,9 @@ int d9_kload_list(struct d9_kload *l, d9_kload_thread_fn *fn, void *ctx);
 typedef void d9_kload_total_fn(void *ctx, const struct d9_k_total *t);
 int d9_kload_totals(struct d9_kload *l, d9_kload_total_fn *fn, void *ctx);
 
-/* Calls fn for each record in the ring, oldest first. */
+/* Calls fn for records in the ring, oldest first.  True: there are more; a busy target could keep it from ever coming back. */
 typedef void d9_kload_record_fn(void *ctx, const struct d9_k_head *h, size_t bytes);
-void d9_kload_consume(struct d9_kload *l, d9_kload_record_fn *fn, void *ctx);
+bool d9_kload_consume(struct d9_kload *l, d9_kload_record_fn *fn, void *ctx);
 /* Readable while there is something in the ring; whoever waits is woken when it is more than half full. */
 int d9_kload_ring_fd(const struct d9_kload *l);
 

@@ -30,11 +30,11 @@ struct d9_krecorder {
 	struct d9_kseg *seg;
 	struct d9_ksyms *syms;
 	struct d9_kquotas *quotas;
-	bool asked_syms, listed;       /* listed: in this pass */
-	d9_u64 flushed, looked, retry; /* CLOCK_MONOTONIC */
-	d9_u64 whole;                  /* up to here nothing was lost that no gap tells of */
-	d9_u64 strangers;              /* records of threads that are not known, for their definition was lost */
-	d9_u64 told_lost;              /* of what was lost, in gaps */
+	bool asked_syms, listed;               /* listed: in this pass */
+	d9_u64 flushed, looked, retry;         /* CLOCK_MONOTONIC */
+	d9_u64 whole;                          /* up to here nothing was lost that no gap tells of */
+	d9_u64 strangers;                      /* records of threads that are not known, or that could not be written */
+	d9_u64 told_lost;                      /* of what was lost, in gaps */
 	d9_u64 all_total, all_stat, all_count; /* of threads that have ended */
 	bool no_stat;
 };
@@ -235,8 +235,9 @@ static void list_again(struct d9_krecorder *r)
 	d9_kthreads_begin_listing(r->threads);
 	if (d9_kload_list(r->load, meet, r))
 		return;
-	d9_kload_consume(r->load, take, r);
-	d9_kthreads_sweep(r->threads, before);
+	/* Who ended meanwhile has said so in the ring.  While that is too full to tell, nobody is taken for gone. */
+	if (!d9_kload_consume(r->load, take, r))
+		d9_kthreads_sweep(r->threads, before);
 }
 
 /* ---- for others ------------------------------------------------------------------------------ */
@@ -315,14 +316,13 @@ static bool is_one_gone(const struct d9_krecorder *r)
 	return false;
 }
 
-bool d9_krecorder_pass(struct d9_krecorder *r)
+enum d9_kpass d9_krecorder_pass(struct d9_krecorder *r)
 {
 	d9_u64 now = d9_kseg_mono();
 	r->listed = false;
 	if (!d9_kseg_number(r->seg) && now >= r->retry && !begin(r))
 		r->retry = 0;
-	d9_kload_consume(r->load, take, r);
-	bool again = put_gap(r, now);
+	bool more = d9_kload_consume(r->load, take, r), again = put_gap(r, now);
 	if (now - r->looked >= LOOK_NS) {
 		r->looked = now;
 		if (d9_ktargets_grow(r->o))
@@ -340,7 +340,7 @@ bool d9_krecorder_pass(struct d9_krecorder *r)
 		r->flushed = now;
 		(void)d9_kseg_flush(r->seg);
 	}
-	return d9_kthreads_count(r->threads) > 0;
+	return more ? D9_KPASS_MORE : d9_kthreads_count(r->threads) ? D9_KPASS_ALL : D9_KPASS_OVER;
 }
 
 /*
@@ -379,11 +379,12 @@ static void warn_of_losses(struct d9_krecorder *r, const struct d9_kload_counts 
 
 void d9_krecorder_finish(struct d9_krecorder *r)
 {
-	d9_kload_consume(r->load, take, r);
+	(void)d9_kload_consume(r->load, take, r);
 	d9_kquotas_tell(r->quotas, r->seg);
 	put_totals(r);
 	d9_kload_detach(r->load);
-	d9_kload_consume(r->load, take, r);
+	while (d9_kload_consume(r->load, take, r))
+		;
 	(void)put_gap(r, d9_kseg_mono());
 	struct d9_kload_counts c = d9_kload_counts(r->load);
 	(void)d9_kfacts_add_number(r->seg, "switches_reckoned", c.reckoned);

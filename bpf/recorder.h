@@ -23,8 +23,13 @@ bool d9_krecorder_first_process(const struct d9_krecorder *r, struct d9_kfolder_
 int d9_krecorder_open(struct d9_krecorder *r, const struct d9_kfolder *f);
 bool d9_krecorder_is_open(const struct d9_krecorder *r);
 
-/* Once in a while: what is in the ring is written.  False: no target lives any more. */
-bool d9_krecorder_pass(struct d9_krecorder *r);
+/* Once in a while: what is in the ring is written, a part of it at a time. */
+enum d9_kpass {
+	D9_KPASS_OVER,
+	D9_KPASS_ALL,
+	D9_KPASS_MORE
+}; /* no target lives any more; the ring is empty; it is not */
+enum d9_kpass d9_krecorder_pass(struct d9_krecorder *r);
 /* Totals, the rest of the ring, the footer; warns of what was not as it should be. */
 void d9_krecorder_finish(struct d9_krecorder *r);
 
