@@ -390,7 +390,7 @@ void d9_krecorder_finish(struct d9_krecorder *r)
 	(void)d9_kfacts_add_number(r->seg, "switches_reckoned", c.reckoned);
 	(void)d9_kfacts_add_number(r->seg, "waits_not_told", c.untold);
 	int e = d9_kseg_end(r->seg);
-	if (e)
+	if (e && e != -EBADF) /* none was open: that was said */
 		d9_ksay_warn("the last segment could not be finished: %s", strerror(-e));
 	check_sums(r, &c);
 	warn_of_losses(r, &c);

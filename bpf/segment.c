@@ -104,13 +104,18 @@ static void close_file(struct d9_kseg *s)
 	s->fd = -1;
 }
 
-/* The part of a block that is there goes; the blocks before it stay. */
+/*
+ * The part of a block that is there goes; the blocks before it stay.  Without one it is no segment: a disk that stays full would
+ * collect them.
+ */
 static int failed(struct d9_kseg *s, int r)
 {
 	s->dropped += d9_segw_gathered(s->w);
 	if (s->fd >= 0 && ftruncate(s->fd, (off_t)d9_segw_written(s->w)))
 		r = -errno; /* a torn block is what a reader expects of a killed writer */
 	close_file(s);
+	if (!d9_segw_records(s->w) && !unlinkat(s->dirfd, s->file, 0))
+		s->sequence--;
 	d9_segw_abandon(s->w);
 	return r;
 }

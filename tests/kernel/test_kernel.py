@@ -476,6 +476,36 @@ def segments_are_rolled_and_say_all_again(box):
     equal(stat.S_IMODE(os.stat(folder).st_mode), 0o700, "mode of the folder")
 
 
+@test
+def a_full_disk_is_waited_for(box):
+    need_kernel()
+    small = os.path.join(box.path, "small")
+    os.mkdir(small)
+    if subprocess.run([need("mount"), "-t", "tmpfs", "-o", "size=1m", "tmpfs", small], capture_output=True).returncode:
+        raise Skip("nothing can be mounted here")
+    try:
+        program = chatter(box)
+        k = start(box, "--pid", str(program.pid), "--runq-min", "0ns", folder=small)
+        said = k.stderr.readline()
+        check("cannot write a segment: No space left on device" in said, "it says %r" % said)
+        folder = os.path.join(small, os.listdir(small)[0])
+        first = files(folder)
+        for name in first:
+            os.unlink(os.path.join(folder, name))
+        wait_until(lambda: files(folder) and max(os.path.getsize(os.path.join(folder, n)) for n in files(folder)) > 100_000, "it does not go on")
+        box.end(program.p)
+        r = box.finish(k)
+        equal(r.rc, 0, "exit code")
+        check("could not be written" in r.err, r.err)
+        events = box.meta(folder)
+        check(of(events, "runq") and of(events, "gap"), "waits and a gap")
+        check(all(os.path.getsize(os.path.join(folder, n)) for n in files(folder)), "an empty segment: %s" % files(folder))
+    finally:
+        for p in box.procs:
+            box.end(p)
+        subprocess.run([need("umount"), "-l", small], check=True)
+
+
 # ---- what it says ------------------------------------------------------------------------------------------
 
 NOBODY = ["--reuid=65534", "--regid=65534", "--clear-groups"]
