@@ -7,6 +7,7 @@
 #include "cmd.h"
 #include "hooks_table.h"
 #include "json.h"
+#include "run_kernel.h"
 #include "shim_path.h"
 
 #include <errno.h>
@@ -398,6 +399,25 @@ static void see_trial(struct doctor *d, const char *shim)
 	nftw(dir, remove_one, 8, FTW_PHYS | FTW_DEPTH);
 }
 
+/* d9-kernel beside ourselves for a moment. */
+static void see_kernel_side(struct doctor *d)
+{
+	char path[PATH_MAX];
+	struct d9_run_kernel k = {.mode = D9_KERNEL_ON};
+	if (d9_kernel_path(path, sizeof(path))) {
+		say(d, HEALTH_WARN, "kernel-side",
+		    "build it: meson setup -Dkernel=enabled (needs clang, llvm, bpftool, libbpf 1.0)",
+		    "d9-kernel was not found beside d9: waits for a CPU and sleeps in the kernel are not recorded");
+		return;
+	}
+	/* It writes nothing before it is ended. */
+	bool works = d9_run_kernel_start(&k, getpid(), "/tmp");
+	d9_run_kernel_drop(&k);
+	say(d, works ? HEALTH_OK : HEALTH_WARN, "kernel-side",
+	    works ? NULL : "only the kernel's side of a recording needs it", "%s",
+	    works ? "d9-kernel works here" : k.why);
+}
+
 /* A hook is live if the recorder exports it and this host's libc has it to be stood in for. */
 static void see_hooks(struct doctor *d, const char *shim)
 {
@@ -468,8 +488,8 @@ static int print_json(const struct doctor *d)
 int d9_cmd_doctor(const struct d9_cmd *self, int argc, char **argv)
 {
 	static void (*const subjects[])(struct doctor *) = {
-		see_kernel, see_glibc,  see_clock, see_seccomp, see_shm,         see_populate, see_huge_pages,
-		see_memory, see_output, see_perf,  see_yama,    see_close_range, see_shim};
+		see_kernel, see_glibc,  see_clock, see_seccomp,     see_shm,  see_populate,    see_huge_pages,
+		see_memory, see_output, see_perf,  see_kernel_side, see_yama, see_close_range, see_shim};
 	static struct doctor d;
 	const char *json = NULL;
 	const struct d9_opt opts[] = {{"--json", false, &json}};

@@ -5,6 +5,7 @@
 #include "check.h"
 #include "cmd.h"
 #include "run_families.h"
+#include "run_kernel.h"
 #include "shim_path.h"
 
 #include "shim/clock.h"
@@ -39,6 +40,7 @@ struct run {
 	int signals; /* signalfd */
 	pid_t pid;
 	struct d9_families *families;
+	struct d9_run_kernel kernel;
 };
 
 /* ---- options ------------------------------------------------------------------------------------------- */
@@ -56,6 +58,17 @@ static int set_option(const char *arg)
 		name[n++] = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
 	name[n] = 0;
 	return setenv(name, eq + 1, 1) ? d9_fail(EXIT_OWN, "out of memory") : 0;
+}
+
+static int set_kernel(struct run *r, const char *mode)
+{
+	static const char *const modes[] = {"auto", "on", "off"};
+	for (int i = 0; i < 3; i++)
+		if (!strcmp(mode, modes[i])) {
+			r->kernel.mode = (enum d9_kernel_mode)i;
+			return 0;
+		}
+	return d9_fail(D9_EXIT_USAGE, "--kernel takes auto, on or off");
 }
 
 static int usage(const struct d9_cmd *self)
@@ -85,12 +98,8 @@ static int parse(const struct d9_cmd *self, int argc, char **argv, struct run *r
 			r->dir = v;
 		} else if (!strcmp(a, "--kernel") || !strncmp(a, "--kernel=", 9)) {
 			v = a[8] ? a + 9 : i + 1 < argc ? argv[++i] : "";
-			if (!strcmp(v, "on"))
-				return d9_fail(D9_EXIT_USAGE,
-					       "`--kernel on` is not built in this version: d9-kernel comes later") +
-				       1;
-			if (strcmp(v, "auto") != 0 && strcmp(v, "off") != 0)
-				return d9_fail(D9_EXIT_USAGE, "--kernel takes auto, on or off") + 1;
+			if (set_kernel(r, v))
+				return D9_EXIT_USAGE + 1;
 		} else {
 			int e = set_option(a);
 			if (e)
@@ -197,41 +206,76 @@ static int name_run(struct run *r)
 
 /* ---- the program ------------------------------------------------------------------------------------------ */
 
+static bool disabled(void)
+{
+	const char *enabled = getenv("D9_ENABLED");
+	return enabled && !strcmp(enabled, "0");
+}
+
+/* In the child: waits for `go` to be closed, then becomes CMD.  A byte in it says that nothing is to be run. */
+static _Noreturn void become(const struct run *r, int go, int said)
+{
+	char stop;
+	ssize_t n;
+	sigaction(SIGCHLD, &r->old_child, NULL);
+	sigaction(SIGXFSZ, &r->old_fsize, NULL);
+	sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
+	do
+		n = read(go, &stop, 1);
+	while (n < 0 && errno == EINTR);
+	if (n > 0)
+		_exit(EXIT_OWN);
+	execvp(r->cmd[0], r->cmd);
+	int e = errno;
+	n = write(said, &e, sizeof(e));
+	_exit(n == sizeof(e) ? EXIT_NOT_FOUND : EXIT_OWN);
+}
+
+/* The kernel's side is there before CMD begins, if it can be.  0, or what to end with: it was insisted on. */
+static int start_kernel(struct run *r, int go)
+{
+	if (r->kernel.mode == D9_KERNEL_OFF || (r->kernel.mode == D9_KERNEL_AUTO && disabled()))
+		return 0;
+	if (d9_run_kernel_start(&r->kernel, r->pid, r->abs_dir) || r->kernel.mode == D9_KERNEL_AUTO)
+		return 0;
+	if (write(go, "", 1) != 1) /* then it was killed meanwhile */
+		kill(r->pid, SIGKILL);
+	waitpid(r->pid, NULL, 0);
+	return d9_fail(EXIT_OWN, "%s", r->kernel.why);
+}
+
 /* Starts CMD; what exec says comes through a pipe that a successful exec closes. */
 static int start(struct run *r)
 {
-	int pipe_fd[2], e = 0;
-	if (pipe2(pipe_fd, O_CLOEXEC))
+	int said[2], go[2], e = 0;
+	if (pipe2(said, O_CLOEXEC) || pipe2(go, O_CLOEXEC))
 		return d9_fail(EXIT_OWN, "cannot make a pipe: %s", strerror(errno));
 	r->pid = fork();
 	if (r->pid < 0)
 		return d9_fail(EXIT_OWN, "cannot fork: %s", strerror(errno));
 	if (!r->pid) {
-		sigaction(SIGCHLD, &r->old_child, NULL);
-		sigaction(SIGXFSZ, &r->old_fsize, NULL);
-		sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
-		execvp(r->cmd[0], r->cmd);
-		e = errno;
-		ssize_t n = write(pipe_fd[1], &e, sizeof(e));
-		_exit(n == sizeof(e) ? EXIT_NOT_FOUND : EXIT_OWN);
+		close(go[1]);
+		become(r, go[0], said[1]);
 	}
-	close(pipe_fd[1]);
+	close(go[0]);
+	close(said[1]);
+	int failed = start_kernel(r, go[1]);
+	if (r->kernel.pid)
+		d9_families_hold(r->families);
+	close(go[1]);
+	if (failed)
+		return failed;
 	ssize_t n;
 	do
-		n = read(pipe_fd[0], &e, sizeof(e));
+		n = read(said[0], &e, sizeof(e));
 	while (n < 0 && errno == EINTR);
-	close(pipe_fd[0]);
+	close(said[0]);
 	if (n != sizeof(e))
 		return 0;
 	waitpid(r->pid, NULL, 0);
+	d9_run_kernel_drop(&r->kernel);
 	return d9_fail(e == ENOENT || e == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "cannot run %s: %s",
 		       r->cmd[0], strerror(e));
-}
-
-static bool disabled(void)
-{
-	const char *enabled = getenv("D9_ENABLED");
-	return enabled && !strcmp(enabled, "0");
 }
 
 /* Said while there is still time to start it otherwise, not only when it has ended. */
@@ -298,6 +342,8 @@ static void summarize(const struct run *r)
 			"folder "
 			"to record into; `d9 check %s` says more",
 			r->cmd[0], r->cmd[0]);
+		if (r->kernel.recorded)
+			d9_warn("but its waits for a CPU and its sleeps, by d9-kernel: %s", r->abs_dir);
 		return;
 	}
 	char lost[64] = "";
@@ -314,6 +360,8 @@ static void summarize(const struct run *r)
 			unwritten, unwritten == 1 ? "y" : "ies", strerror(why), r->abs_dir);
 	if (d9_families_left_out(f))
 		d9_warn("%s", d9_families_left_out(f));
+	if (r->kernel.why[0])
+		d9_warn("nothing of the kernel's side is recorded: %s", r->kernel.why);
 	d9_warn("d9 report %s", r->abs_dir);
 }
 
@@ -330,12 +378,14 @@ int d9_cmd_run(const struct d9_cmd *self, int argc, char **argv)
 	if (!r.families)
 		return d9_fail(EXIT_OWN, "out of memory");
 	block_signals(&r);
-	/* The environment is the child's; what d9 itself starts would be recorded too, so it starts nothing else. */
+	/* The environment is the child's; what d9 itself starts would be recorded too, so it starts nothing else but d9-kernel, which loses it. */
 	if ((e = preload(&r)) || (e = start(&r))) {
 		d9_families_free(r.families);
 		return e;
 	}
 	int status = attend(&r);
+	d9_run_kernel_stop(&r.kernel,
+			   r.quiet); /* before the families: it may still look for its folder by their memory */
 	d9_families_finish(r.families);
 	summarize(&r);
 	d9_families_free(r.families);

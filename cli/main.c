@@ -13,10 +13,12 @@
 
 /* In the order in which a newcomer needs them. */
 static const struct d9_cmd commands[] = {
-	{"run", d9_cmd_run, "[--dir D] [--kernel auto|off] [--quiet] [--OPTION=VALUE]... -- CMD [ARG]...",
+	{"run", d9_cmd_run, "[--dir D] [--kernel auto|on|off] [--quiet] [--OPTION=VALUE]... -- CMD [ARG]...",
 	 "Record a program.",
 	 "  --dir D        folder of the recording (default: $D9_DIR, else ./d9-traces)\n"
-	 "  --kernel WHEN  auto or off: the kernel's side comes in a later version\n"
+	 "  --kernel WHEN  auto, on or off: with d9-kernel, which records waits for a CPU and sleeps in the kernel; "
+	 "auto (the default): if it\n"
+	 "                 is there and may (root, or `setcap cap_bpf,cap_perfmon,cap_syslog+ep` on it)\n"
 	 "  --quiet        no summary at the end\n"
 	 "  --OPTION=VALUE as the environment variable D9_OPTION, e.g. --segment-mb=4; `d9 help env` lists them\n"
 	 "Exits as CMD does, 128+N if signal N killed it; 125 if d9 itself failed, 126 CMD cannot be executed, 127 not "

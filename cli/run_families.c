@@ -19,6 +19,7 @@
 #define RESCAN_NS 20000000ull /* how soon a new family is noticed */
 #define PASS_NS 500000000ull  /* how often a family is drained without being asked */
 #define ALIVE_NS 200000000ull /* how often it is seen whether a family has ended */
+#define HOLD_NS 1500000000ull /* longer than d9-kernel looks for its folder */
 #define EAGER_TRIES 100u /* then a folder that has nothing to take over is looked at as often as a family is drained */
 
 struct family {
@@ -42,7 +43,7 @@ struct d9_families {
 	char dir[PATH_MAX], run[40];
 	struct family *of;
 	unsigned n, room;
-	d9_u64 scanned_mono;
+	d9_u64 scanned_mono, held_mono; /* held: until then nothing is finished */
 	struct timespec dir_mtime;
 };
 
@@ -239,14 +240,14 @@ static bool asked(const struct family *m)
 	       d9_load_relaxed(&h->chunks_full) > h->n_chunks / 8;
 }
 
-static void drain(struct family *m, d9_u64 now)
+static void drain(const struct d9_families *f, struct family *m, d9_u64 now)
 {
 	if (asked(m) || now - m->passed_mono >= PASS_NS) {
 		m->passed_mono = now;
 		(void)d9_drain_pass(m->a.d, 0);
 		note_counts(m);
 	}
-	if (now - m->alive_mono >= ALIVE_NS) {
+	if (now >= f->held_mono && now - m->alive_mono >= ALIVE_NS) {
 		m->alive_mono = now;
 		if (!d9_drain_alive(m->a.d))
 			finish(m);
@@ -317,6 +318,8 @@ static void evict(struct d9_families *f)
 	}
 }
 
+void d9_families_hold(struct d9_families *f) { f->held_mono = d9_mono_ns() + HOLD_NS; }
+
 void d9_families_round(struct d9_families *f)
 {
 	d9_u64 now = d9_mono_ns();
@@ -328,7 +331,7 @@ void d9_families_round(struct d9_families *f)
 		if (f->of[i].state == WAITING)
 			take_over(f, &f->of[i], now);
 		if (f->of[i].state == DRAINING)
-			drain(&f->of[i], now);
+			drain(f, &f->of[i], now);
 	}
 	evict(f);
 }

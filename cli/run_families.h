@@ -16,6 +16,9 @@ struct d9_families;
 struct d9_families *d9_families_new(const char *dir, const char *run);
 void d9_families_free(struct d9_families *f);
 
+/* Families that end within the next moment are finished after it: d9-kernel finds its folder by their memory. */
+void d9_families_hold(struct d9_families *f);
+
 /* One round: new families are taken over, those with something to do are drained, those that ended are finished. */
 void d9_families_round(struct d9_families *f);
 

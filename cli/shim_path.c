@@ -1,4 +1,4 @@
-/* Looks for libd9shim.so in the places where a build or an installation puts it, seen from d9 itself. */
+/* Looks for libd9shim.so and d9-kernel in the places where a build or an installation puts them, seen from d9 itself. */
 #include "shim_path.h"
 
 #include <errno.h>
@@ -8,10 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-int d9_shim_path(char *ret, size_t max)
+/* `places` ends with NULL. */
+static int find(const char *const places[], const char *name, int mode, char *ret, size_t max)
 {
-	static const char *const places[] = {
-		".", "../interpose", "../shim", "..", "../lib", "../lib64", "../lib/x86_64-linux-gnu", "../lib/d9shim"};
 	char exe[PATH_MAX], candidate[PATH_MAX + 64], real[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	if (n < 0)
@@ -21,13 +20,26 @@ int d9_shim_path(char *ret, size_t max)
 	if (!slash)
 		return -ENOENT;
 	*slash = 0;
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		snprintf(candidate, sizeof(candidate), "%s/%s/libd9shim.so", exe, places[i]);
-		if (access(candidate, R_OK) < 0 || !realpath(candidate, real))
+	for (; *places; places++) {
+		snprintf(candidate, sizeof(candidate), "%s/%s/%s", exe, *places, name);
+		if (access(candidate, mode) < 0 || !realpath(candidate, real))
 			continue;
-		if ((size_t)snprintf(ret, max, "%s", real) >= max)
-			return -ENAMETOOLONG;
-		return strpbrk(real, " :") ? -EINVAL : 0;
+		return (size_t)snprintf(ret, max, "%s", real) >= max ? -ENAMETOOLONG : 0;
 	}
 	return -ENOENT;
+}
+
+int d9_shim_path(char *ret, size_t max)
+{
+	static const char *const places[] = {
+		".", "../interpose", "../shim", "..", "../lib", "../lib64", "../lib/x86_64-linux-gnu", "../lib/d9shim",
+		NULL};
+	int r = find(places, "libd9shim.so", R_OK, ret, max);
+	return r ? r : strpbrk(ret, " :") ? -EINVAL : 0;
+}
+
+int d9_kernel_path(char *ret, size_t max)
+{
+	static const char *const places[] = {".", "../bpf", "..", "../bin", "../sbin", NULL};
+	return find(places, "d9-kernel", X_OK, ret, max);
 }

@@ -37,7 +37,7 @@ def sleeps(box):
 
 def d9_run_args(box, argv):
     need_command("run")
-    return box.run([D9, "run", "--dir", box.dir, "--", *argv], shim=False)
+    return box.run([D9, "run", "--kernel", "off", "--dir", box.dir, "--", *argv], shim=False)
 
 
 def d9_run(box, program):
@@ -71,7 +71,7 @@ def static(box, flag):
 @test
 def said_while_it_runs(box):
     program = build(box, "-static", "-DSLOW")
-    p = box.start([D9, "run", "--dir", box.dir, "--", program], shim=False)
+    p = box.start([D9, "run", "--kernel", "off", "--dir", box.dir, "--", program], shim=False)
     equal(p.stderr.readline(), "d9: nothing is recorded of %s so far: `d9 check %s` says why\n" % (program, program), "said")
     check(p.poll() is None, "only when it was over")
     says_why(box, box.finish(p), "fine preloaded\n", "nothing was recorded")
@@ -96,7 +96,7 @@ def with_rights_of_its_own(box):
     check("set-user-id" in r.out, r.out)
     os.makedirs(box.dir)
     os.chown(box.dir, 65534, 65534)
-    r = box.run([D9, "run", "--dir", box.dir, "--", program], shim=False, user=65534, group=65534)
+    r = box.run([D9, "run", "--kernel", "off", "--dir", box.dir, "--", program], shim=False, user=65534, group=65534)
     says_why(box, r, "fine alone\n", "nothing was recorded", "d9 check")
 
 
@@ -217,7 +217,7 @@ def build_starter(box):
 
 def start(box, how, program, starter=None, **more):
     env = dict({"PATH": "/nowhere:%s:%s" % (box.path, os.environ["PATH"])}, **more)
-    return box.run([D9, "run", "--dir", box.dir, "--", starter or build_starter(box), how, program], shim=False, env=env)
+    return box.run([D9, "run", "--kernel", "off", "--dir", box.dir, "--", starter or build_starter(box), how, program], shim=False, env=env)
 
 
 @test
@@ -268,7 +268,7 @@ def a_program_of_a_user_who_may_not_write(box, how):
     os.makedirs(box.dir, 0o700)
     drop = "import os, time\ntime.sleep(0.01)\nif %r == 'exec' or not os.fork():\n os.setgroups([]); os.setgid(65534); os.setuid(65534)\n " \
            "os.execv(%r, ['program'])\nos._exit(os.waitstatus_to_exitcode(os.wait()[1]))" % (how, program)
-    r = box.run([D9, "run", "--dir", box.dir, "--", sys.executable, "-c", drop], shim=False, env={"D9_LOG": "stderr"})
+    r = box.run([D9, "run", "--kernel", "off", "--dir", box.dir, "--", sys.executable, "-c", drop], shim=False, env={"D9_LOG": "stderr"})
     equal((r.rc, r.out), (7, "fine preloaded\n"), "the program: %s" % r.err)
     equal(len(box.folders()), 1, "families recorded")
     why = "is not recorded: it runs as user 65534, who may not write to %s" % os.path.realpath(box.dir)
@@ -276,7 +276,7 @@ def a_program_of_a_user_who_may_not_write(box, how):
     check("cannot make the folder %s/program-" % os.path.realpath(box.dir) in r.err and "permission denied" in r.err, "D9_LOG: %s" % r.err)
     check(any(why in line for line in unseen(box, "exec")) and any(why in line for line in unseen(box, "warning")), "the report")
     os.chmod(box.dir, 0o777)
-    r = box.run([D9, "run", "--dir", box.dir, "--", sys.executable, "-c", drop], shim=False)
+    r = box.run([D9, "run", "--kernel", "off", "--dir", box.dir, "--", sys.executable, "-c", drop], shim=False)
     check(r.rc == 7 and "not recorded" not in r.err, "told of one that may: %s" % r.err)
 
 

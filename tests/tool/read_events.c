@@ -423,7 +423,7 @@ static void put_field(const struct recording *r, const struct item *it, const st
 
 static void put_tail(const struct item *it, const char *name)
 {
-	if (it->tail_kind == D9_TAIL_STRING)
+	if (it->tail_kind == D9_TAIL_STRING || it->tail_kind == D9_TAIL_KERNEL)
 		put_string(name, it->text, it->n_text);
 	else if (it->tail_kind == D9_TAIL_DATA) {
 		printf(",\"%s\":\"", name);

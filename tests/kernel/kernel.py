@@ -1,0 +1,104 @@
+"""What the tests of d9-kernel share: starting it beside a program, and its recording."""
+import functools
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from harness import LIMIT, PROGS, Result, Skip, check, need_root, wait_until
+
+KERNEL = os.environ.get("D9_KERNEL", "")
+MUTANT = os.environ.get("D9_KERNEL_MUTANT", "")
+
+
+@functools.lru_cache
+def refused():
+    """What d9-kernel says where it may not, as in a container; None: it may."""
+    with tempfile.TemporaryDirectory() as folder:
+        p = subprocess.Popen([KERNEL, "--pid", str(os.getpid()), "--dir", folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        ready = p.stdout.readline() == "ready\n"
+        p.send_signal(signal.SIGTERM)
+        said = p.communicate(timeout=LIMIT)[1]
+        return said.strip() if not ready and p.returncode == 4 else None
+
+
+def need_kernel():
+    need_root()
+    if not KERNEL:
+        raise Skip("d9-kernel is not in this build (clang, llvm, bpftool, libbpf)")
+    if not os.access("/sys/kernel/btf/vmlinux", os.R_OK):
+        raise Skip("this kernel has no BTF")
+    if refused():
+        raise Skip(refused())
+
+
+class Program:
+    """A test program that begins when it is told to, says things, and waits for another byte before it ends."""
+
+    def __init__(self, box, name, *args, argv=None, env=None, shim=False):
+        self.path = os.path.join(box.path, "%s-%d" % (name, len(box.procs)))
+        with open(self.path, "w") as out:
+            self.p = box.start(argv or [os.path.join(PROGS, name), *args], env=env, shim=shim, stdin=-1, stdout=out)
+        self.pid = self.p.pid
+
+    def go(self):
+        self.p.stdin.write("x")
+        self.p.stdin.flush()
+
+    def said(self):
+        with open(self.path) as f:
+            return Result(0, f.read(), "", self.pid)
+
+    def lines(self, kind, n=1):
+        """Its lines of that kind, once there are n."""
+        wait_until(lambda: len(self.said().lines(kind)) >= n or self.p.poll() is not None, "the program does not say %s" % kind, LIMIT)
+        lines = self.said().lines(kind)
+        check(len(lines) >= n, "the program ended with %s and said %d of %d %s" % (self.p.poll(), len(lines), n, kind))
+        return lines
+
+
+def start(box, *options, binary=None, folder=None, wrap=(), env=None):
+    """d9-kernel, ready."""
+    os.makedirs(os.path.dirname(folder or box.dir), exist_ok=True)
+    p = box.start([*wrap, binary or KERNEL, "--dir", folder or box.dir, *options], shim=False, env=env)
+    line = p.stdout.readline()
+    if line != "ready\n":
+        p.wait(LIMIT)
+        raise AssertionError("d9-kernel says %r and ends with %s: %s" % (line, p.returncode, p.stderr.read()))
+    return p
+
+
+def stop(box, p):
+    """Ends it as a person does; what it said."""
+    p.send_signal(signal.SIGTERM)
+    r = box.finish(p)
+    check(r.rc == 0, "d9-kernel ended with %d: %s" % (r.rc, r.err))
+    return r
+
+
+def of(events, name, **fields):
+    return [e for e in events if e["event"] == name and all(e.get(k) == v for k, v in fields.items())]
+
+
+def threads(events):
+    """{id: its last definition}, with what the kernel calls it."""
+    known = {e["id"]: e for e in of(events, "thread")}
+    for e in of(events, "kernel_thread"):
+        known[e["id"]] = dict(known[e["id"]], kernel_tid=e["tid"], kernel_pid=e["pid"])
+    return known
+
+
+def totals(events):
+    """{tid: its last runq_total}"""
+    return {e["tid"]: e for e in of(events, "runq_total")}
+
+
+def buckets(total):
+    data = bytes.fromhex(total.get("buckets", ""))
+    return [int.from_bytes(data[i:i + 8], "little") for i in range(0, len(data), 8)]
+
+
+def files(folder):
+    return sorted(n for n in os.listdir(folder) if n.startswith("k-"))

@@ -1,0 +1,606 @@
+#!/usr/bin/env python3
+"""d9-kernel against programs that know better: the kernel's own account of waits, moments that the program took, calls that it made."""
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from kernel import KERNEL, MUTANT, Program, buckets, files, need_kernel, of, start, stop, threads, totals
+from harness import LIMIT, PROGS, Skip, check, equal, equal_least, main, need, parametrise, test, wait_until
+
+READING_NS = 10000  # of each wait: the kernel reads its clock earlier in a switch than a program in it can
+STOLEN_NS = 20_000_000  # a host that takes a CPU away between the two lets a wait last longer here than there, never shorter
+
+
+# ---- waits for a CPU ---------------------------------------------------------------------------------------
+
+
+def loaded(box, binary):
+    """What the kernel says of each thread of an oversubscribed program, and what was recorded: {tid: (ns, event)}."""
+    program = Program(box, "kernel_runq", "load", "4")
+    k = start(box, "--pid", str(program.pid), binary=binary)
+    program.go()
+    account = {int(line["tid"]): int(line["delay_ns"]) for line in program.lines("ACCOUNT", 5)}
+    r = stop(box, k)
+    program.go()
+    events = box.meta()
+    recorded = totals(events)
+    check(set(account) <= set(recorded), "threads without a total: %s" % (set(account) - set(recorded)))
+    return {tid: (delay, recorded[tid]) for tid, delay in account.items()}, events, r
+
+
+def is_off(delay, total):
+    allowed = delay * 0.02 + total["count"] * READING_NS
+    return not -allowed <= total["total_ns"] - delay <= allowed + STOLEN_NS
+
+
+@test
+def waits_come_to_what_the_kernel_counts(box):
+    need_kernel()
+    compared, events, r = loaded(box, KERNEL)
+    for tid, (delay, total) in compared.items():
+        check(not is_off(delay, total), "thread %d: %d ns, not %d" % (tid, total["total_ns"], delay))
+        check(abs(total["stat_ns"] - delay) <= 1_000_000 + delay // 100, "thread %d: stat is %d, not %d" % (tid, total["stat_ns"], delay))
+        equal(sum(buckets(total)), total["count"], "waits in the histogram of thread %d" % tid)
+        waits = of(events, "runq", tid=tid)
+        check(min(w["dur_ns"] for w in waits) >= 50_000, "a wait below the threshold")
+        equal(sum(w["dur_ns"] >= 65536 for w in waits), sum(buckets(total)[16:]), "waits of 2^16 ns and more of thread %d" % tid)
+        equal(max(w["dur_ns"] for w in waits), total["max_ns"], "the longest wait of thread %d" % tid)
+    check(sum(delay for delay, _ in compared.values()) > 3_000_000_000, "the program was given all CPUs that it wanted")
+    check("own account" not in r.err, r.err)
+    equal(of(events, "gap"), [], "gaps")
+
+
+@test
+def who_forgets_preemption_is_found_out(box):
+    need_kernel()
+    compared, _, r = loaded(box, MUTANT)
+    wrong = [tid for tid, (delay, total) in compared.items() if is_off(delay, total)]
+    equal_least(len(wrong), 4, "threads whose sum is wrong without the rule of preemption")
+    check("own account" in r.err, "the check of the sums says nothing: %r" % r.err)
+
+
+@parametrise([[], ["--wakers"]])
+def single_waits_lie_where_the_program_says(box, options):
+    need_kernel()
+    if os.cpu_count() < 2:
+        raise Skip("needs two CPUs")
+    n, whole = 20, 0
+    program = Program(box, "kernel_runq", "woken", str(n))
+    k = start(box, "--pid", str(program.pid), "--runq-min", "0ns", *options)
+    program.go()
+    lines = program.lines("WOKEN", n)
+    stop(box, k)
+    program.go()
+    events = box.meta()
+    for line in lines:
+        wake, ran, tid, waker = (int(line[key]) for key in ("wake_ns", "ran_ns", "tid", "waker"))
+        inside = [e for e in of(events, "runq", tid=tid) if e["t_ns"] >= wake and e["t_ns"] + e["dur_ns"] <= ran]
+        first = [e for e in inside if e["flags"] & 2]
+        equal(len(first), 1, "waits of the wake at %d" % wake)
+        equal(first[0]["waker"], waker, "who woke it")
+        check(first[0]["waking_ns"] is None if not options else wake <= first[0]["waking_ns"] <= first[0]["t_ns"], "the waker began at %s, was about to at %d" % (first[0]["waking_ns"], wake))
+        waited = sum(e["dur_ns"] for e in inside)
+        check(waited <= ran - wake, "it waited %d ns of %d" % (waited, ran - wake))
+        whole += waited >= 0.9 * (ran - wake)
+    equal_least(whole, n * 3 // 4, "wakes of which nearly all is known")
+
+
+# ---- sleeps ------------------------------------------------------------------------------------------------
+
+
+@test
+def sleeps_have_their_call_and_their_place_in_the_kernel(box):
+    need_kernel()
+    program = Program(box, "kernel_offcpu", "calls")
+    k = start(box, "--pid", str(program.pid), "--offcpu-min", "20us", "--user-stacks")
+    program.go()
+    lines = {line["name"]: line for line in program.lines("CALL", 3)}
+    stop(box, k)
+    program.go()
+    events = box.meta()
+    for name, frame in (("nanosleep", "nanosleep"), ("futex", "futex_wait"), ("fsync", "fsync")):
+        line = lines[name]
+        inside = [e for e in of(events, "offcpu", tid=int(line["tid"]))
+                  if e["t_ns"] >= int(line["t0_ns"]) and e["t_ns"] + e["dur_ns"] <= int(line["t1_ns"]) and e["nr"] == int(line["nr"])]
+        if name == "fsync" and not inside and on_tmpfs(box.path):
+            continue
+        check(inside, "no sleep in %s" % name)
+        longest = max(inside, key=lambda e: e["dur_ns"])
+        check(frame in longest.get("stack", ""), "no %s in the stack of %s: %r" % (frame, name, longest.get("stack")))
+        check("0xffff" not in longest["stack"], "a kernel address is on record: %r" % longest["stack"])
+        check(longest["woken_ns"] is None or longest["t_ns"] <= longest["woken_ns"] <= longest["t_ns"] + longest["dur_ns"], "woken outside of its sleep")
+        if name != "fsync":
+            equal_least(longest["dur_ns"], 19_000_000, "ns of %s" % name)
+            ends = longest["t_ns"] + longest["dur_ns"]
+            check(any(e["t_ns"] == ends for e in of(events, "user_stack", tid=int(line["tid"]))), "no stack of the program's for %s" % name)
+
+
+def on_tmpfs(path):
+    return subprocess.run(["stat", "-f", "-c", "%T", path], capture_output=True, text=True, check=True).stdout.strip() == "tmpfs"
+
+
+def growth(box, others):
+    """{fd: longest sleep in the call that doubled the table, with the kernel's place}"""
+    program = Program(box, "kernel_offcpu", "grow", str(others))
+    k = start(box, "--pid", str(program.pid))
+    program.go()
+    lines = program.lines("DOUBLED", 1) if not program.said().lines("SKIP") else []
+    if not lines:
+        raise Skip("no more descriptors are allowed here")
+    lines = program.lines("DOUBLED", 9)
+    stop(box, k)
+    program.go()
+    sleeps = of(box.meta(), "offcpu", tid=program.pid)
+    return {int(line["fd"]): [e for e in sleeps if e["t_ns"] >= int(line["t0_ns"]) and e["t_ns"] + e["dur_ns"] <= int(line["t1_ns"])]
+            for line in lines}
+
+
+@test
+def a_growing_table_of_descriptors_is_named(box):
+    need_kernel()
+    at = growth(box, 1)
+    named = [fd for fd, sleeps in at.items() if fd >= 256 and
+             any("expand_files" in s.get("stack", "") or "synchronize_rcu" in s.get("stack", "") for s in sleeps)]
+    equal_least(len(named), 5, "doublings from 256 to 16384 whose stall is named (%s)" % {fd: len(s) for fd, s in at.items()})
+    equal([at[64], at[128]], [[], []], "stalls at 64 and 128")
+
+
+@test
+def a_table_of_one_thread_grows_at_once(box):
+    need_kernel()
+    at = growth(box, 0)
+    stalled = [fd for fd, sleeps in at.items() if any("expand_files" in s.get("stack", "") or "synchronize_rcu" in s.get("stack", "") for s in sleeps)]
+    equal(stalled, [], "stalls for the table's growth")
+
+
+@test
+def slow_calls_are_there_if_asked_for(box):
+    need_kernel()
+    for asked in (False, True):
+        program = Program(box, "kernel_offcpu", "calls")
+        folder = os.path.join(box.dir, str(asked))
+        k = start(box, "--pid", str(program.pid), *["--syscalls", "10ms"] * asked, folder=folder)
+        program.go()
+        line = program.lines("CALL", 3)[0]
+        stop(box, k)
+        program.go()
+        inside = [e for e in of(box.meta(os.path.join(folder, os.listdir(folder)[0])), "syscall", tid=int(line["tid"]), nr=int(line["nr"]))
+                  if e["t_ns"] >= int(line["t0_ns"]) and e["t_ns"] + e["dur_ns"] <= int(line["t1_ns"]) and e["dur_ns"] >= 10_000_000]
+        equal(len(inside), int(asked), "slow calls of nanosleep (asked for: %s)" % asked)
+
+
+@test
+def requests_to_a_disk_are_the_threads(box):
+    need_kernel()
+    if on_tmpfs(box.path):
+        raise Skip("no disk below %s" % box.path)
+    program = Program(box, "kernel_offcpu", "calls")
+    k = start(box, "--pid", str(program.pid), "--offcpu-min", "0ns")
+    program.go()
+    line = next(line for line in program.lines("CALL", 3) if line["name"] == "fsync")
+    stop(box, k)
+    program.go()
+    inside = [e for e in of(box.meta(), "block_io", tid=int(line["tid"]))
+              if e["t_ns"] >= int(line["t0_ns"]) and e["t_ns"] + e["dur_ns"] <= int(line["t1_ns"]) and e["op"] == 1]
+    equal_least(sum(e["bytes"] for e in inside), 1 << 20, "bytes written by fsync")
+    check(all(e["error"] == 0 and e["dev"] >> 20 for e in inside), "a request without a disk, or with an error: %s" % inside)
+
+
+@test
+def a_quota_is_counted(box):
+    need_kernel()
+    group = next((g for g in ("/sys/fs/cgroup/d9-quota-%d" % os.getpid(), "/sys/fs/cgroup/cpu/d9-quota-%d" % os.getpid()) if made_group(g)), None)
+    if not group:
+        raise Skip("control groups cannot be made here")
+    program = Program(box, "kernel_runq", "load", "2")
+    try:
+        if not limited(group):
+            raise Skip("the groups here have no CPU quota")
+        with open(group + "/cgroup.procs", "w") as f:
+            f.write(str(program.pid))
+        before = throttled(group)
+        k = start(box, "--pid", str(program.pid))
+        program.go()
+        program.lines("ACCOUNT", 5)
+        after = throttled(group)
+        stop(box, k)
+    finally:
+        box.end(program.p)
+        wait_until(lambda: removed_group(group), "the group stays")
+    quotas = of(box.meta(), "quota")
+    check(quotas and quotas[-1]["cgroup"] == group, "quotas: %s" % quotas)
+    equal((quotas[-1]["quota_ns"], quotas[-1]["period_ns"]), (50_000_000, 100_000_000), "quota and period")
+    equal_least(quotas[-1]["throttled"], after - before, "periods in which it was stopped")
+    equal_least(after - before, 5, "periods in which it was stopped")
+    check(quotas[-1]["throttled_ns_ns"] > 0 and quotas[-1]["periods"] >= quotas[-1]["throttled"], str(quotas[-1]))
+
+
+def limited(group):
+    for name, value in (("cpu.max", "50000 100000"), ("cpu.cfs_quota_us", "50000")):
+        if os.path.exists(group + "/" + name):
+            with open(group + "/" + name, "w") as f:
+                f.write(value)
+            return True
+    return False
+
+
+def throttled(group):
+    with open(group + "/cpu.stat") as f:
+        return int(dict(line.split() for line in f)["nr_throttled"])
+
+
+# ---- who is recorded ---------------------------------------------------------------------------------------
+
+
+@test
+def a_crowd_is_known_to_the_last(box):
+    need_kernel()
+    program = Program(box, "kernel_family", "crowd", "1000")
+    k = start(box, "--pid", str(program.pid))
+    program.go()
+    lines = program.lines("THREAD", 1000)
+    stop(box, k)
+    program.go()
+    events = box.meta()
+    known = threads(events)
+    # Numbers are used again, so it is threads that are counted, not tids.
+    check({int(line["tid"]) for line in lines} <= {t["tid"] for t in known.values()}, "threads that are not known")
+    equal(len(known), 1001, "threads")
+    equal(len({e["tid"] for e in of(events, "runq_total")}), len({t["tid"] for t in known.values()}), "threads with a total")
+    equal(of(events, "gap"), [], "gaps")
+
+
+def family_is_known(events, lines):
+    known = list(threads(events).values())
+    pids = {e["id"]: e["pid"] for e in of(events, "proc")}
+    for line in lines:
+        found = [t for t in known if t["tid"] == int(line["tid"]) and pids[t["proc"]] == int(line["pid"])]
+        check(found and found[0]["name"] == line["name"], "%s is not among %s" % (line, known))
+    child = [e for e in of(events, "proc") if e["parent"] != 0xffffffff]
+    equal(len({e["pid"] for e in child}), 1, "children")
+
+
+@test
+def late_threads_and_children_are_followed(box):
+    need_kernel()
+    program = Program(box, "kernel_family", "late")
+    k = start(box, "--pid", str(program.pid), "--runq-min", "0ns")
+    program.go()
+    lines = program.lines("THREAD", 2)
+    stop(box, k)
+    program.go()
+    family_is_known(box.meta(), lines)
+
+
+@test
+def a_program_of_another_pid_namespace_has_its_own_numbers(box):
+    need_kernel()
+    unshare = need("unshare")
+    program = Program(box, "kernel_family", argv=[unshare, "--pid", "--fork", "--mount-proc", os.path.join(PROGS, "kernel_family"), "late"])
+    path = "/proc/%d/task/%d/children" % (program.pid, program.pid)
+    inner = int(wait_until(lambda: open(path).read().strip(), "unshare starts nothing"))
+    wait_until(lambda: open("/proc/%d/comm" % inner).read().startswith("kernel_family"), "unshare starts something else")
+    k = start(box, "--pid", str(inner), "--runq-min", "0ns")
+    program.go()
+    lines = program.lines("THREAD", 2)
+    stop(box, k)
+    program.go()
+    events = box.meta()
+    check(all(int(line["pid"]) < 20 for line in lines), "the program is in no namespace of its own: %s" % lines)
+    family_is_known(events, lines)
+    check(all(t["kernel_tid"] != t["tid"] for t in threads(events).values()), "the kernel's numbers are those of the namespace")
+
+
+@test
+def d9_kernel_may_be_in_the_namespace_too(box):
+    need_kernel()
+    script = '"$0" late < "$2" > "$3" & "$1" --pid $! --dir "$4" --runq-min 0ns < /dev/null; echo $? > "$5"'
+    fifo, said, code = (os.path.join(box.path, n) for n in ("in", "said", "code"))
+    os.mkfifo(fifo)
+    p = box.start([need("unshare"), "--pid", "--fork", "--mount-proc", "sh", "-c", script, os.path.join(PROGS, "kernel_family"), KERNEL, fifo, said,
+                   box.dir, code], shim=False)
+    with open(fifo, "w") as f:
+        equal(p.stdout.readline(), "ready\n", "d9-kernel in a PID namespace says")
+        f.write("xx")
+    wait_until(lambda: os.path.exists(code), "d9-kernel does not end with its target", LIMIT)
+    p.wait(LIMIT)
+    equal(open(code).read().strip(), "0", "exit code of d9-kernel")
+    lines = [dict(w.split("=", 1) for w in line.split()[1:]) for line in open(said)]
+    family_is_known(box.meta(), lines)
+
+
+@test
+def another_program_is_still_the_process(box):
+    need_kernel()
+    program = Program(box, "kernel_family", argv=["sh", "-c", 'read x; exec "$0" crowd 8', os.path.join(PROGS, "kernel_family")])
+    k = start(box, "--pid", str(program.pid))
+    program.p.stdin.write("\nx")
+    program.p.stdin.flush()
+    program.lines("THREAD", 8)
+    stop(box, k)
+    program.go()
+    events = box.meta()
+    equal(of(events, "proc")[-1]["exe"].split("\0")[0], os.path.join(PROGS, "kernel_family"), "the program at the end")
+    names = [e["name"] for e in of(events, "thread") if e["tid"] == program.pid]
+    check(names[-1] == "kernel_family", "the names of its main thread: %s" % names)
+
+
+@test
+def all_of_one_name_and_all_of_a_group(box):
+    need_kernel()
+    group = next((g for g in ("/sys/fs/cgroup/d9-test-%d" % os.getpid(), "/sys/fs/cgroup/cpu/d9-test-%d" % os.getpid()) if made_group(g)), None)
+    program = Program(box, "kernel_family", "chatter")
+    program.lines("CHATTERS", 0)
+    wait_until(lambda: "CHATTERS" in program.said().out, "it does not begin")
+    try:
+        by_name = start(box, "--comm", "kernel_fam[a-z]*", folder=os.path.join(box.dir, "name"))
+        if group:
+            with open(group + "/cgroup.procs", "w") as f:
+                f.write(str(program.pid))
+            by_group = start(box, "--cgroup", group, folder=os.path.join(box.dir, "group"))
+            stop(box, by_group)
+        stop(box, by_name)
+    finally:
+        box.end(program.p)
+        if group:
+            wait_until(lambda: removed_group(group), "the group stays")
+    for which in ["name"] + ["group"] * bool(group):
+        folder = os.path.join(box.dir, which)
+        events = box.meta(os.path.join(folder, os.listdir(folder)[0]))
+        equal(len([t for t in threads(events).values() if t["kernel_pid"] == program.pid]), 2, "threads by " + which)
+
+
+def made_group(path):
+    try:
+        os.mkdir(path)
+        return os.path.exists(path + "/cgroup.procs")
+    except OSError:
+        return False
+
+
+def removed_group(path):
+    try:
+        os.rmdir(path)
+        return True
+    except OSError:
+        return False
+
+
+# ---- ends --------------------------------------------------------------------------------------------------
+
+
+def chatter(box):
+    program = Program(box, "kernel_family", "chatter")
+    wait_until(lambda: "CHATTERS" in program.said().out, "it does not begin")
+    return program
+
+
+def size(box):
+    return sum(os.path.getsize(os.path.join(f, n)) for f in box.folders() for n in os.listdir(f))
+
+
+@test
+def a_killed_d9_kernel_leaves_what_it_wrote(box):
+    need_kernel()
+    program = chatter(box)
+    k = start(box, "--pid", str(program.pid), "--runq-min", "0ns")
+    wait_until(lambda: size(box) > 200_000, "nothing is written")
+    k.kill()
+    k.wait(LIMIT)
+    check(program.p.poll() is None, "the program ended with it")
+    box.end(program.p)
+    equal_least(len(of(box.meta(), "runq")), 1000, "waits on record")
+
+
+@test
+def d9_kernel_ends_with_its_target(box):
+    need_kernel()
+    program = chatter(box)
+    k = start(box, "--pid", str(program.pid))
+    box.end(program.p)
+    r = box.finish(k)
+    equal(r.rc, 0, "exit code of d9-kernel")
+    events = box.meta()
+    equal(len({e["tid"] for e in of(events, "runq_total")}), 2, "threads with a total")
+    check(r.err == "", r.err)
+
+
+@test
+def what_finds_no_room_is_counted(box):
+    need_kernel()
+    program = chatter(box)
+    k = start(box, "--pid", str(program.pid), "--runq-min", "0ns", "--ring-mb", "1")
+    wait_until(lambda: size(box) > 0, "nothing is written")
+    k.send_signal(signal.SIGSTOP)
+    slices = switches(program.pid)
+    wait_until(lambda: switches(program.pid) > slices + 100_000, "the program does not go on")
+    k.send_signal(signal.SIGCONT)
+    r = stop(box, k)
+    box.end(program.p)
+    events = box.meta()
+    lost = of(events, "gap")
+    equal_least(sum(e["events"] for e in lost), 50_000, "records that are told to be lost")
+    check(all(e["tid"] is None for e in lost), "a gap of one thread")
+    check("raise --ring-mb" in r.err, "it does not say so: %r" % r.err)
+    # All waits are in the totals, those that no record tells of too.
+    for tid, total in totals(events).items():
+        check(not is_off(total["stat_ns"], total), "thread %d: %s" % (tid, total))
+
+
+def switches(pid):
+    with open("/proc/%d/status" % pid) as f:
+        return sum(int(line.split()[1]) for line in f if "ctxt_switches" in line)
+
+
+@test
+def two_at_once_see_the_same(box):
+    need_kernel()
+    program = Program(box, "kernel_runq", "load", "1")
+    both = [start(box, "--pid", str(program.pid), folder=os.path.join(box.dir, n)) for n in "ab"]
+    program.go()
+    account = {int(line["tid"]): int(line["delay_ns"]) for line in program.lines("ACCOUNT", 5)}
+    for k in both:
+        stop(box, k)
+    program.go()
+    for n in "ab":
+        folder = os.path.join(box.dir, n)
+        recorded = totals(box.meta(os.path.join(folder, os.listdir(folder)[0])))
+        for tid, delay in account.items():
+            check(not is_off(delay, recorded[tid]), "thread %d of %s: %s, not %d" % (tid, n, recorded[tid], delay))
+
+
+@test
+def segments_are_rolled_and_say_all_again(box):
+    need_kernel()
+    program = chatter(box)
+    k = start(box, "--pid", str(program.pid), "--runq-min", "0ns", env={"D9_ROTATE_SECS": "1"})
+    wait_until(lambda: box.folders() and len(files(box.folders()[0])) >= 3, "segments are not rolled")
+    stop(box, k)
+    box.end(program.p)
+    folder = box.folders()[0]
+    names = files(folder)
+    equal(names, ["k-%06d.d9" % (i + 1) for i in range(len(names))], "segments")
+    for name in names:
+        equal(stat.S_IMODE(os.stat(os.path.join(folder, name)).st_mode), 0o600, "mode of " + name)
+        alone = os.path.join(box.path, "alone-" + name)
+        os.mkdir(alone)
+        shutil.copy(os.path.join(folder, name), alone)
+        events = box.meta(alone)
+        equal(len(threads(events)), 2, "threads that %s defines" % name)
+        check(all(e["tid"] is not None for e in of(events, "runq")), "a wait of nobody's in " + name)
+        equal(len(of(events, "clock")), 2, "clock pairs of " + name)
+    equal(stat.S_IMODE(os.stat(folder).st_mode), 0o700, "mode of the folder")
+
+
+@test
+def a_full_disk_is_waited_for(box):
+    need_kernel()
+    small = os.path.join(box.path, "small")
+    os.mkdir(small)
+    if subprocess.run([need("mount"), "-t", "tmpfs", "-o", "size=1m", "tmpfs", small], capture_output=True).returncode:
+        raise Skip("nothing can be mounted here")
+    try:
+        program = chatter(box)
+        k = start(box, "--pid", str(program.pid), "--runq-min", "0ns", folder=small)
+        said = k.stderr.readline()
+        check("cannot write a segment: No space left on device" in said, "it says %r" % said)
+        folder = os.path.join(small, os.listdir(small)[0])
+        first = files(folder)
+        for name in first:
+            os.unlink(os.path.join(folder, name))
+        wait_until(lambda: files(folder) and max(os.path.getsize(os.path.join(folder, n)) for n in files(folder)) > 100_000, "it does not go on")
+        box.end(program.p)
+        r = box.finish(k)
+        equal(r.rc, 0, "exit code")
+        check("could not be written" in r.err, r.err)
+        events = box.meta(folder)
+        check(of(events, "runq") and of(events, "gap"), "waits and a gap")
+        check(all(os.path.getsize(os.path.join(folder, n)) for n in files(folder)), "an empty segment: %s" % files(folder))
+    finally:
+        for p in box.procs:
+            box.end(p)
+        subprocess.run([need("umount"), "-l", small], check=True)
+
+
+# ---- what it says ------------------------------------------------------------------------------------------
+
+NOBODY = ["--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+def as_nobody(box, *caps):
+    """A copy of d9-kernel that anybody may run, what stands before it, and a folder of nobody's."""
+    os.chmod(box.path, 0o755)
+    binary, folder = os.path.join(box.path, "d9-kernel"), os.path.join(box.path, "nobodys")
+    shutil.copy(KERNEL, binary)
+    os.mkdir(folder)
+    os.chown(folder, 65534, 65534)
+    inherited = [] if not caps else ["--inh-caps=" + ",".join("+" + c for c in caps), "--ambient-caps=" + ",".join("+" + c for c in caps)]
+    return binary, folder, [need("setpriv"), *NOBODY, *inherited]
+
+
+@parametrise(["", "bpf", "perfmon"])
+def what_it_may_not_do_is_said(box, caps):
+    need_kernel()
+    program = chatter(box)
+    binary, folder, wrap = as_nobody(box, *caps.split())
+    r = box.run([*wrap, binary, "--pid", str(program.pid), "--dir", folder], shim=False)
+    equal(r.rc, 4, "exit code")
+    equal(r.out, "", "stdout")
+    lines = r.err.splitlines()
+    equal(len(lines), 1, "lines on stderr: %r" % lines)
+    missing = {"": "has not either", "bpf": "has not CAP_PERFMON", "perfmon": "has not CAP_BPF"}[caps]
+    check(missing in lines[0] and "setcap" in lines[0], lines[0])
+    equal(os.listdir(folder), [], "what it left")
+
+
+@test
+def two_capabilities_are_enough(box):
+    need_kernel()
+    program = Program(box, "kernel_offcpu", "calls")
+    binary, folder, wrap = as_nobody(box, "bpf", "perfmon")
+    k = start(box, "--pid", str(program.pid), binary=binary, folder=folder, wrap=wrap)
+    program.go()
+    program.lines("CALL", 3)
+    r = stop(box, k)
+    program.go()
+    events = box.meta(os.path.join(folder, os.listdir(folder)[0]))
+    check(of(events, "offcpu", nr=35), "no nanosleep")
+    check(not any("stack" in e for e in of(events, "offcpu")), "kernel stacks without CAP_SYSLOG")
+    equal(r.err.count("CAP_SYSLOG"), 1, "how often it is said that there are no names: %r" % r.err)
+    equal_least(len([e for e in of(events, "info") if e["text"].startswith("warning=")]), 1, "warnings on record")
+
+
+@test
+def a_user_namespace_is_told(box):
+    need_kernel()
+    program = chatter(box)
+    r = box.run([need("unshare"), "--user", "--map-root-user", KERNEL, "--pid", str(program.pid), "--dir", box.dir], shim=False)
+    if "unshare" in r.err:
+        raise Skip("no user namespaces here")
+    equal(r.rc, 4, "exit code")
+    check("user namespace" in r.err, r.err)
+
+
+@test
+def wrong_words_are_refused(box):
+    need_kernel()
+    none = str(int(open("/proc/sys/kernel/pid_max").read()) - 1)
+    for argv, rc, words in (([], 2, "takes one of"), (["--pid", "x"], 2, "process id"), (["--pid", "1", "--comm", "x"], 2, "one of"),
+                            (["--pid", "1", "--runq-min", "5"], 2, "duration"), (["--pid", "1", "--ring-mb", "3"], 2, "power of two"),
+                            (["--comm", "("], 2, "regular expression"), (["--what"], 2, ""), (["--pid", none], 3, "no such process"),
+                            (["--comm", "no-such-name"], 3, "no process"), (["--cgroup", "/no/such"], 3, "no control group"),
+                            (["--session", box.path], 3, "nothing that lives")):
+        r = box.run([KERNEL, *argv], shim=False)
+        equal(r.rc, rc, "exit code of %s" % argv)
+        check(words in r.err and not r.out, "%s: %r" % (argv, r.err))
+    r = box.run([KERNEL, "--help"], shim=False, rc=0)
+    check(r.out.startswith("Usage: d9-kernel") and not r.err, "--help")
+
+
+@test
+def a_thread_is_no_process(box):
+    need_kernel()
+    program = chatter(box)
+    tid = next(t for t in os.listdir("/proc/%d/task" % program.pid) if t != str(program.pid))
+    r = box.run([KERNEL, "--pid", tid], shim=False, rc=3)
+    check("--pid %d" % program.pid in r.err, r.err)
+
+
+@test
+def a_link_is_no_folder(box):
+    need_kernel()
+    program = chatter(box)
+    os.mkdir(os.path.join(box.path, "elsewhere"))
+    os.symlink(os.path.join(box.path, "elsewhere", "missing"), os.path.join(box.path, "link"))
+    p = start(box, "--pid", str(program.pid), folder=os.path.join(box.path, "link"))
+    r = box.finish(p)
+    equal(r.rc, 3, "exit code")
+    check("cannot make the folder" in r.err, r.err)
+
+
+if __name__ == "__main__":
+    main()
