@@ -116,18 +116,20 @@ static bool in_something(const struct d9_thread *s)
 }
 
 /*
- * The thread is gone.  If it was in the middle of something, it may be the first of a process that is ending, whose end will tell what
- * it was in.  One that was cancelled there, or that left by a bare system call, is over when its process still goes on some time after.
+ * The thread is gone.  If its slot says that it was in the middle of something, it may be the first of a process that is ending, whose end
+ * will tell what it was in.  Else it was cancelled there, or left by an exception or a bare system call: for certain where its process is
+ * this one, and very likely where the process still goes on some time after.
  */
 static bool ended_alone(struct d9_drain *d, d9_u32 slot)
 {
 	const struct d9_thread *s = &d->v.threads[slot];
+	const struct d9_proc *p = &d->v.procs[s->proc];
 	d9_u64 mono = d9_mono_ns();
-	if (!in_something(s))
+	if (!in_something(s) || p->pid == (d9_i32)d9_sys0(SYS_getpid))
 		return true;
 	if (!d->gone_mono[slot])
 		d->gone_mono[slot] = mono;
-	return !d9_load_acquire(&d->v.procs[s->proc].end_said) && mono - d->gone_mono[slot] > LEAVING_NS;
+	return !d9_load_acquire(&p->end_said) && mono - d->gone_mono[slot] > LEAVING_NS;
 }
 
 /* A slot is dead if its task is gone; only threads that were silent are looked up. */

@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -426,24 +427,38 @@ START_TEST(memory_is_taken_by_need_and_given_back)
 }
 END_TEST
 
-/* Threads go one by one when their process ends: one that is gone in the middle of a call has its last word then, and not before. */
+/*
+ * Threads go one by one when their process ends: one of another process that is gone in the middle of a call has its last word then.
+ * One of this process, which goes on, was cancelled there.
+ */
+enum { IN_NOTHING, IN_A_CALL, IN_A_CALL_HERE, GONE_WAYS };
 START_TEST(who_is_gone_first_has_a_last_word)
 {
 	struct seen s;
 	open_arena(64);
 	struct d9_thread *me = d9_me->slot;
 	struct d9_drain *d = open_drain();
-	if (_i)
+	pid_t other = fork();
+	if (!other)
+		for (;;)
+			pause();
+	if (_i != IN_NOTHING)
 		d9_in_call_fill(&me->call,
 				d9_site_new(d9_me, 1, __builtin_return_address(0), __builtin_frame_address(0)), 3,
 				d9_now(), 0, __builtin_frame_address(0));
 	me->tid = 1 << 30; /* no thread has that */
+	if (_i != IN_A_CALL_HERE) {
+		d9_shim.v.procs[0].pid = other;
+		d9_shim.v.procs[0].start = 0;
+	}
 	ck_assert_int_ge(d9_drain_pass(d, 0), 0);
-	ck_assert_uint_eq(d9_load_acquire(&me->state), _i ? D9_SLOT_LIVE : D9_SLOT_FREE);
-	d9_drain_child_ended(d, getpid(), 0);
+	ck_assert_uint_eq(d9_load_acquire(&me->state), _i == IN_A_CALL ? D9_SLOT_LIVE : D9_SLOT_FREE);
+	d9_drain_child_ended(d, d9_shim.v.procs[0].pid, 0);
 	ck_assert_int_ge(d9_drain_pass(d, D9_PASS_FINAL), 0);
 	read_back(&s);
-	ck_assert_uint_eq(s.pending, (d9_u64)_i);
+	ck_assert_uint_eq(s.pending, _i == IN_A_CALL);
+	kill(other, SIGKILL);
+	waitpid(other, NULL, 0);
 	remove_arena();
 }
 END_TEST
@@ -525,7 +540,7 @@ int main(void)
 	tcase_add_test(c, records_inside_records);
 	tcase_add_test(c, a_reservation_that_is_left);
 	tcase_add_test(c, a_waker_is_of_the_same_process);
-	tcase_add_loop_test(c, who_is_gone_first_has_a_last_word, 0, 2);
+	tcase_add_loop_test(c, who_is_gone_first_has_a_last_word, 0, GONE_WAYS);
 	tcase_add_test(c, what_another_member_writes_leads_nowhere);
 	tcase_add_test(c, memory_is_taken_by_need_and_given_back);
 	tcase_add_test(c, mappings_with_long_paths);
