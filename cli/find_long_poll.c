@@ -22,8 +22,8 @@ static struct worst look(const struct d9_model *m, d9_u32 thread)
 		d9_u64 on_cpu = s.on_cpu == D9_NOT_KNOWN ? s.on_cpu_least : s.on_cpu;
 		if (s.on_cpu_least < D9_WARN_NS || s.blocked > on_cpu)
 			continue;
-		if (s.runnable != D9_NOT_KNOWN && s.runnable > on_cpu)
-			continue; /* it was not given a CPU: that is the kernel's delay */
+		if (d9_model_watched(m, thread, p->t0, p->t1) && s.runnable > on_cpu)
+			continue; /* it was not given a CPU, which is told of by who saw that: as the kernel's delay */
 		w.count++;
 		w.total += on_cpu;
 		if (on_cpu > w.on_cpu) {
