@@ -13,15 +13,6 @@
 
 enum d9_k_kind { D9_K_RUNQ, D9_K_OFFCPU, D9_K_USER_STACK, D9_K_BLOCK, D9_K_SYSCALL, D9_K_THREAD, D9_K_TOTAL, D9_K_END };
 
-/* flags of runq and offcpu, as events.def has them */
-#define D9_K_PREEMPTED 1u
-#define D9_K_WOKEN 2u
-#define D9_K_NEW 4u
-#define D9_K_RECKONED 8u
-
-#define D9_K_NR_NONE (-1) /* no system call: a page fault, an interrupt, a thread of the kernel's */
-#define D9_K_NR_NOT_KNOWN (-2)
-
 /* Every record: whose it is.  The name is the one that the thread had then. */
 struct d9_k_head {
 	d9_u32 kind;

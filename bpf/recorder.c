@@ -21,7 +21,7 @@
 #define RETRY_NS 5000000000ull
 #define READING_NS 5000ull
 #define STOLEN_NS 20000000ull
-#define FRAME_BYTES 512 /* of the text of one */
+#define FRAME_BYTES 256 /* of the text of one */
 
 struct d9_krecorder {
 	const struct d9_koptions *o;
@@ -122,7 +122,7 @@ static void put_runq(struct d9_krecorder *r, struct d9_kthread *t, const struct 
 
 static void put_offcpu(struct d9_krecorder *r, struct d9_kthread *t, const struct d9_k_offcpu *k)
 {
-	char text[D9_K_FRAMES * FRAME_BYTES / 2];
+	char text[D9_K_FRAMES * FRAME_BYTES];
 	d9_u32 n = k->head.n < D9_K_FRAMES ? k->head.n : D9_K_FRAMES, bytes = 0;
 	if (n && !r->asked_syms) {
 		r->asked_syms = true;

@@ -37,7 +37,7 @@ static __always_inline void leave(void *ctx, struct task_struct *p, struct threa
 #endif
 	v->enq = runnable ? now : 0;
 	if (runnable) {
-		v->flags = D9_K_PREEMPTED;
+		v->flags = D9_RUNQ_PREEMPTED;
 		v->from_cpu = bpf_get_smp_processor_id();
 		v->wait_waking = 0;
 		v->wait_waker = 0;
@@ -53,7 +53,7 @@ static __always_inline void enter(struct task_struct *p, struct thread *v, struc
 {
 	/* It waited before it was ours: that wait is none of ours in the kernel's account either, which takes it in a moment. */
 	if (!v->based)
-		set_base(v, run_delay(p) + (has_account(p) ? ago(p, p->sched_info.last_queued) : 0));
+		set_base(v, run_delay(p) + queued_for(p));
 	if (v->out)
 		end_sleep(p, v, now, v->enq, 1);
 	if (v->enq)
@@ -109,30 +109,34 @@ static __always_inline void queued(struct task_struct *p, d9_u32 flags)
 	if (p->on_cpu)
 		return; /* woken before it slept */
 	if (v->enq) {
-		if (v->flags & D9_K_PREEMPTED)
+		if (v->flags & D9_RUNQ_PREEMPTED)
 			return; /* it waits for a CPU already */
 		__sync_fetch_and_add(&untold, 1);
 	}
+	/*
+	 * It has just been queued.  Since 6.12 a task that goes to sleep may stay in the queue for a while; if it is moved to another
+	 * CPU then, the account has it queued from that moment on, and takes its sleep for a wait.
+	 */
 	set_base(v, run_delay(p));
-	v->base += asleep_in_account(p);
+	v->base += queued_for(p);
 	v->enq = bpf_ktime_get_ns();
 	v->flags = flags;
 	v->from_cpu = p->thread_info.cpu;
 	v->wait_waking = waking;
-	v->wait_waker = waking ? v->waker : flags & D9_K_NEW ? (d9_u32)bpf_get_current_pid_tgid() : waker_of(p);
+	v->wait_waker = waking ? v->waker : flags & D9_RUNQ_NEW ? (d9_u32)bpf_get_current_pid_tgid() : waker_of(p);
 }
 
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(d9_wakeup, struct task_struct *p)
 {
-	queued(p, D9_K_WOKEN);
+	queued(p, D9_RUNQ_WOKEN);
 	return 0;
 }
 
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(d9_wakeup_new, struct task_struct *p)
 {
-	queued(p, D9_K_NEW);
+	queued(p, D9_RUNQ_NEW);
 	return 0;
 }
 

@@ -9,22 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PREFIX "/dev/shm/d9-"
-
-/* /dev/shm/d9-UID-RANDOM and nothing else: a link may be anybody's. */
-static bool is_arena_name(const char *p)
-{
-	size_t prefix = sizeof(PREFIX) - 1;
-	if (strncmp(p, PREFIX, prefix))
-		return false;
-	p += prefix;
-	size_t digits = strspn(p, "0123456789");
-	if (!digits || p[digits] != '-')
-		return false;
-	p += digits + 1;
-	return strspn(p, "0123456789abcdef") == 32 && !p[32];
-}
-
 static int open_arena(int dirfd, d9_u32 owner)
 {
 	char path[256];
@@ -32,7 +16,7 @@ static int open_arena(int dirfd, d9_u32 owner)
 	if (n < 0)
 		return -errno;
 	path[n] = 0;
-	if (!is_arena_name(path))
+	if (!d9_is_arena_path(path))
 		return -EBADMSG;
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
@@ -49,8 +33,7 @@ static bool read_at(int fd, void *buf, size_t n, d9_u64 at) { return pread(fd, b
 
 static bool is_header(const struct d9_arena_header *h)
 {
-	return h->magic == D9_ARENA_MAGIC && h->version == D9_ARENA_VERSION && h->n_chunks > 0 &&
-	       h->n_chunks <= 1u << 24 && h->bytes == d9_arena_bytes(h->n_chunks) && h->proc_next <= D9_N_PROCS;
+	return d9_is_arena_header(h, h->bytes) && h->proc_next <= D9_N_PROCS;
 }
 
 /* Reads the family's memory and hands it on. */

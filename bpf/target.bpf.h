@@ -160,11 +160,8 @@ static __always_inline d9_u64 run_delay(struct task_struct *p)
 	return bpf_core_field_exists(p->sched_info.run_delay) ? p->sched_info.run_delay : 0;
 }
 
-/*
- * How much of its sleep the kernel's account takes for waiting, of a task that has just been queued.  Since 6.12 a task that goes to sleep may
- * stay in the queue for a while; if it is moved to another CPU then, the account has it queued from that moment on.
- */
-static __always_inline d9_u64 asleep_in_account(struct task_struct *p)
+/* How long the account has had the task in the queue. */
+static __always_inline d9_u64 queued_for(struct task_struct *p)
 {
 	return has_account(p) ? ago(p, p->sched_info.last_queued) : 0;
 }

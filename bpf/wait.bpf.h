@@ -42,7 +42,7 @@ static __always_inline void end_wait(struct task_struct *p, struct thread *v, st
 		if (prev->pid)
 			bpf_probe_read_kernel(r->prev_name, sizeof(r->prev_name), prev->comm);
 	} else {
-		r->e.flags |= D9_K_RECKONED;
+		r->e.flags |= D9_KERNEL_RECKONED;
 	}
 	bpf_ringbuf_submit(r, wake_flag());
 }
@@ -68,7 +68,7 @@ static __always_inline void take_call(struct task_struct *p, struct d9_ev_offcpu
 	d9_i64 nr = (d9_i64)regs->orig_ax;
 	e->ip = regs->ip;
 	e->sp = regs->sp;
-	e->nr = nr < 0 || !e->ip ? D9_K_NR_NONE : (d9_i32)nr;
+	e->nr = nr < 0 || !e->ip ? D9_NR_NONE : (d9_i32)nr;
 	if (e->nr < 0)
 		return;
 	e->arg0 = regs->di;
@@ -94,8 +94,8 @@ static __always_inline void end_sleep(struct task_struct *p, struct thread *v, d
 	r->e.woken = woken;
 	r->e.waker = woken ? (d9_i32)v->wait_waker : 0;
 	r->e.state = v->state;
-	r->e.nr = D9_K_NR_NOT_KNOWN;
-	r->e.flags = told ? 0 : D9_K_RECKONED;
+	r->e.nr = D9_NR_NOT_KNOWN;
+	r->e.flags = told ? 0 : D9_KERNEL_RECKONED;
 	if (told) {
 		take_call(p, &r->e);
 		d9_i64 n = bpf_get_task_stack(p, r->frames, sizeof(r->frames), 0);

@@ -30,7 +30,7 @@ static int open_arena(const char *path, char *err, size_t n_err)
 	const char *file = path;
 	if (n >= 0) {
 		target[n] = '\0';
-		if (!d9_adopt_name_is_ours(target)) {
+		if (!d9_is_arena_path(target)) {
 			snprintf(err, n_err, "its link leads to %s", target);
 			return -EBADMSG;
 		}

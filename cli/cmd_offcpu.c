@@ -41,7 +41,7 @@ static void add_to(struct waits *w, const struct d9_offcpu *o)
 
 static void add(struct offcpu *c, struct d9_ref ref)
 {
-	const struct d9_offcpu *o = &c->m->t->threads.v[ref.thread].kernel.offcpu.v[ref.index];
+	const struct d9_offcpu *o = d9_offcpu_at(c->m, ref);
 	d9_u32 place = d9_kernel_place(&c->places, c->m->t, o->stack);
 	d9_u64 key = (d9_u64)(d9_u32)o->nr << 32 | place;
 	d9_u32 i = d9_map_get(&c->all_map, key);
@@ -100,13 +100,8 @@ static void offcpu_fini(struct offcpu *c)
 /* A page fault is none of the program's calls, and the kernel's stack knows it. */
 static const char *call_name(const struct offcpu *c, const struct d9_offcpu *o, char *buf)
 {
-	bool fault = o->nr == -1 && d9_model_kernel_says(c->m, o->stack) & D9_SAYS_FAULT;
+	bool fault = o->nr == D9_NR_NONE && d9_model_kernel_says(c->m, o->stack) & D9_SAYS_FAULT;
 	return fault ? "page fault" : d9_syscall_name(o->nr, buf);
-}
-
-static const struct d9_offcpu *wait_of(const struct offcpu *c, const struct cause *k)
-{
-	return &c->m->t->threads.v[k->worst.thread].kernel.offcpu.v[k->worst.index];
 }
 
 static const char *place_name(const struct offcpu *c, const struct cause *k)
@@ -139,7 +134,7 @@ static void cause_json(struct d9_json *j, const struct offcpu *c, const struct c
 		d9_u32 proc = t->threads.v[k->worst.thread].proc;
 		d9_show_stack_json(j, "stack", t, proc, r.stack);
 		struct d9_stack *user = d9_must_alloc(1, sizeof(*user));
-		const struct d9_offcpu *o = wait_of(c, k);
+		const struct d9_offcpu *o = d9_offcpu_at(c->m, k->worst);
 		d9_show_resolve(t, proc, &t->tails.v[o->user_stack], o->ip,
 				user); /* at least where it entered the kernel */
 		d9_show_frames_json(j, "user_stack", user);
@@ -191,7 +186,8 @@ static void cause_text(const struct offcpu *c, const struct cause *k, const char
 	char buf[32];
 	const char *place = place_name(c, k);
 	line(&k->w);
-	printf("%s%s%s%s\n", before, call_name(c, wait_of(c, k), buf), place ? " < " : "", place ? place : "");
+	printf("%s%s%s%s\n", before, call_name(c, d9_offcpu_at(c->m, k->worst), buf), place ? " < " : "",
+	       place ? place : "");
 }
 
 static void write_text(const struct offcpu *c)
@@ -251,7 +247,7 @@ static void fold(const struct offcpu *c, d9_u32 thread, const struct d9_offcpu *
 	if (runnable)
 		put(text, used, sizeof(text), "[no CPU]", 8);
 	d9_vec_push(all, (struct folded){d9_clean(strdup(text), strlen(text)),
-					 runnable ? o->t1 - o->woken : o->woken - o->t0});
+					 runnable ? o->t1 - o->woken : d9_offcpu_blocked(o)});
 }
 
 static int by_stack(const void *a, const void *b)

@@ -352,6 +352,13 @@ static void moment_text(const struct d9_model *m, struct d9_tasks *t, const stru
 	printf("  on %s\n", d9_show_thread(m, x->by_thread, who, sizeof(who)));
 }
 
+static void task_text(const char *key, struct d9_bytes name)
+{
+	char *text = d9_clean_copy(name.p, name.n);
+	printf("task %s%s%s%s", key, *text ? " (" : "", text, *text ? ")" : "");
+	free(text);
+}
+
 static void awaited_text(struct d9_model *m, struct d9_tasks *t, const struct d9_task *k)
 {
 	const struct d9_stack *stacks[AWAITED_MAX];
@@ -368,19 +375,17 @@ static void awaited_text(struct d9_model *m, struct d9_tasks *t, const struct d9
 	if (!k->awaited)
 		return;
 	char key[D9_TASK_KEY_BYTES];
-	struct d9_bytes b = d9_model_task_name(m, k->proc, k->module, k->awaited);
-	char *name = d9_clean_copy(b.p, b.n);
-	printf("  awaits the end of task %s%s%s%s\n", d9_task_key(m, k->proc, k->module, k->awaited, key),
-	       *name ? " (" : "", name, *name ? ")" : "");
-	free(name);
+	printf("  awaits the end of ");
+	task_text(d9_task_key(m, k->proc, k->module, k->awaited, key),
+		  d9_model_task_name(m, k->proc, k->module, k->awaited));
+	putchar('\n');
 }
 
 static void life_text(struct d9_model *m, struct d9_tasks *t, const struct d9_task *k)
 {
-	char key[D9_TASK_KEY_BYTES], a[48], b[48], *name = d9_clean_copy(k->name.p, k->name.n);
-	printf("task %s%s%s%s: %s\n", key_of(m, k, key), *name ? " (" : "", name, *name ? ")" : "",
-	       state_of(m, k, a, sizeof(a)));
-	free(name);
+	char key[D9_TASK_KEY_BYTES], a[48], b[48];
+	task_text(key_of(m, k, key), k->name);
+	printf(": %s\n", state_of(m, k, a, sizeof(a)));
 	printf("  polled %llu times, %s in all, longest %s; on %u workers, moved %u times\n",
 	       (unsigned long long)k->polls, d9_format_duration(k->poll_total, a), d9_format_duration(k->poll_max, b),
 	       k->workers, k->migrations);

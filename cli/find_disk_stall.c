@@ -40,24 +40,16 @@ static enum what what_of(struct d9_model *m, const struct d9_offcpu *o)
 	unsigned says = d9_model_kernel_says(m, o->stack);
 	if (o->flags & D9_KERNEL_CLAIMED || says & D9_SAYS_FD_TABLE)
 		return NEITHER;
-	if (o->nr == -1)
+	if (o->nr == D9_NR_NONE)
 		return says & D9_SAYS_FAULT ? FAULT : NEITHER;
 	if (is_sync_call(o->nr) || (o->state & UNINTERRUPTIBLE && says & D9_SAYS_STORAGE))
 		return DISK;
 	return NEITHER;
 }
 
-static d9_u64 blocked(const struct d9_offcpu *o) { return o->woken - o->t0; }
-
-static struct d9_offcpu *wait_at(const struct d9_model *m, struct d9_ref ref)
-{
-	return &m->t->threads.v[ref.thread].kernel.offcpu.v[ref.index];
-}
-
 static bool is_told_already(const struct d9_model *m, struct d9_ref ref)
 {
-	const struct d9_offcpu *o = wait_at(m, ref);
-	d9_u32 call = d9_call_around(m, ref.thread, o->t0, o->t1);
+	d9_u32 call = d9_call_around(m, ref);
 	return call != D9_NO_INDEX && d9_model_span(m, ref.thread, call)->flags & D9_SPAN_CLAIMED;
 }
 
@@ -79,50 +71,58 @@ static void merge(stalls *all, const struct stall *s)
 	d9_vec_push(all, *s);
 }
 
-static void claim(struct d9_model *m, struct d9_ref ref)
+/* The waits of one kind in a stretch of a thread, those that are too short or told already left out. */
+struct wanted {
+	d9_u32 thread;
+	enum what what;
+	d9_u64 t0, t1, least;
+};
+
+/* The first of them from the thread's wait number i on; D9_NO_INDEX = no more. */
+static d9_u32 next_wait(struct d9_model *m, const struct wanted *w, size_t i)
 {
-	struct d9_offcpu *o = wait_at(m, ref);
-	d9_u32 call = d9_call_around(m, ref.thread, o->t0, o->t1);
-	o->flags |= D9_KERNEL_CLAIMED;
-	if (call != D9_NO_INDEX)
-		d9_claim(m, ref.thread, call);
+	const struct d9_kernel_side *k = &m->t->threads.v[w->thread].kernel;
+	for (; i < k->offcpu.n && k->offcpu.v[i].t1 <= w->t1; i++)
+		if (d9_offcpu_blocked(&k->offcpu.v[i]) >= w->least && what_of(m, &k->offcpu.v[i]) == w->what &&
+		    !is_told_already(m, (struct d9_ref){w->thread, D9_REF_OFFCPU, (d9_u32)i}))
+			return (d9_u32)i;
+	return D9_NO_INDEX;
 }
 
-/* Waits of this kind that end in a stretch: their sum and the longest. */
-static struct stall sum_of(struct d9_model *m, d9_u32 thread, enum what what, d9_u64 t0, d9_u64 t1, d9_u64 least)
+static d9_u32 first_wait(struct d9_model *m, const struct wanted *w)
 {
-	const struct d9_kernel_side *k = &m->t->threads.v[thread].kernel;
-	struct stall s = {.proc = m->t->threads.v[thread].proc,
-			  .what = what,
+	const struct d9_kernel_side *k = &m->t->threads.v[w->thread].kernel;
+	return next_wait(m, w, D9_FIRST_AFTER(k->offcpu.v, k->offcpu.n, t1, w->t0));
+}
+#define EACH_WAIT(i, m, w) for (d9_u32 i = first_wait(m, w); i != D9_NO_INDEX; i = next_wait(m, w, i + 1))
+
+/* Their sum and the longest. */
+static struct stall sum_of(struct d9_model *m, const struct wanted *w)
+{
+	struct stall s = {.proc = m->t->threads.v[w->thread].proc,
+			  .what = w->what,
 			  .worst.thread = D9_NO_INDEX,
 			  .poll.thread = D9_NO_INDEX};
-	d9_u64 longest = 0;
-	for (size_t i = D9_FIRST_AFTER(k->offcpu.v, k->offcpu.n, t1, t0); i < k->offcpu.n && k->offcpu.v[i].t1 <= t1;
-	     i++) {
-		struct d9_ref ref = {thread, D9_REF_OFFCPU, (d9_u32)i};
-		d9_u64 ns = blocked(&k->offcpu.v[i]);
-		if (ns < least || what_of(m, &k->offcpu.v[i]) != what || is_told_already(m, ref))
-			continue;
+	EACH_WAIT(i, m, w)
+	{
+		struct d9_ref ref = {w->thread, D9_REF_OFFCPU, i};
+		d9_u64 ns = d9_offcpu_blocked(d9_offcpu_at(m, ref));
 		s.count++;
 		s.total += ns;
-		if (ns > longest) {
-			longest = ns;
+		if (ns > s.blocked) {
+			s.blocked = ns;
 			s.worst = ref;
 		}
 	}
-	s.blocked = longest;
 	return s;
 }
 
-static void claim_all(struct d9_model *m, d9_u32 thread, enum what what, d9_u64 t0, d9_u64 t1, d9_u64 least)
+static void claim_all(struct d9_model *m, const struct wanted *w)
 {
-	const struct d9_kernel_side *k = &m->t->threads.v[thread].kernel;
-	for (size_t i = D9_FIRST_AFTER(k->offcpu.v, k->offcpu.n, t1, t0); i < k->offcpu.n && k->offcpu.v[i].t1 <= t1;
-	     i++) {
-		struct d9_ref ref = {thread, D9_REF_OFFCPU, (d9_u32)i};
-		if (blocked(&k->offcpu.v[i]) >= least && what_of(m, &k->offcpu.v[i]) == what &&
-		    !is_told_already(m, ref))
-			claim(m, ref);
+	EACH_WAIT(i, m, w)
+	{
+		struct d9_ref ref = {w->thread, D9_REF_OFFCPU, i};
+		d9_claim_offcpu(m, ref, d9_call_around(m, ref));
 	}
 }
 
@@ -136,13 +136,14 @@ static void look_at_polls(struct d9_model *m, d9_u32 thread, stalls *all)
 		if (p->t1 - p->t0 < D9_WARN_NS || d9_poll_is_job(m, thread, p))
 			continue;
 		for (enum what what = 0; what < N_WHAT; what++) {
-			struct stall s = sum_of(m, thread, what, p->t0, p->t1, 0);
+			struct wanted w = {thread, what, p->t0, p->t1, 0};
+			struct stall s = sum_of(m, &w);
 			if (s.total < D9_WARN_NS)
 				continue;
 			s.blocked = s.total; /* of the poll */
 			s.poll = (struct d9_ref){thread, D9_REF_POLL, i};
 			merge(all, &s);
-			claim_all(m, thread, what, p->t0, p->t1, 0);
+			claim_all(m, &w);
 		}
 	}
 }
@@ -153,15 +154,16 @@ static void look_at_thread(struct d9_model *m, d9_u32 thread, stalls *all)
 {
 	const struct d9_model_thread *mt = &m->threads[thread];
 	for (enum what what = 0; what < N_WHAT; what++) {
-		d9_u64 least = LONG_NS;
-		struct stall s = sum_of(m, thread, what, 0, D9_NOT_KNOWN, least);
+		struct wanted w = {thread, what, 0, D9_NOT_KNOWN, LONG_NS};
+		struct stall s = sum_of(m, &w);
 		if (!s.count) {
-			s = sum_of(m, thread, what, 0, D9_NOT_KNOWN, least = 0);
+			w.least = 0;
+			s = sum_of(m, &w);
 			if (s.total < SUM_NS || s.total < mt->wall / SUM_PART)
 				continue;
 		}
 		merge(all, &s);
-		claim_all(m, thread, what, 0, D9_NOT_KNOWN, least);
+		claim_all(m, &w);
 	}
 }
 
@@ -204,11 +206,11 @@ static void advise(struct d9_finding *f, const struct stall *s)
 
 static void report(struct d9_model *m, struct d9_findings *out, const struct stall *s, struct d9_kernel_places *places)
 {
-	const struct d9_offcpu *o = wait_at(m, s->worst);
+	const struct d9_offcpu *o = d9_offcpu_at(m, s->worst);
 	bool loop = s->poll.thread != D9_NO_INDEX;
 	struct d9_finding *f =
 		d9_finding_add(out, s->what == DISK ? "disk-stall" : "page-fault-stall", s->worst.thread);
-	d9_u32 call = d9_call_around(m, s->worst.thread, o->t0, o->t1), place = d9_kernel_place(places, m->t, o->stack);
+	d9_u32 call = d9_call_around(m, s->worst), place = d9_kernel_place(places, m->t, o->stack);
 	char who[96], dur[32], buf[32], in[96] = "";
 	const char *name = call != D9_NO_INDEX ? m->t->hooks.v[d9_model_span(m, s->worst.thread, call)->hook].name
 					       : d9_syscall_name(o->nr, buf);

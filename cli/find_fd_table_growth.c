@@ -58,12 +58,9 @@ static void report(struct d9_model *m, struct d9_findings *out, d9_u32 thread, d
 
 /* ---- where the kernel's side saw it ------------------------------------------------------------------------------------- */
 
-/* What follows on the wake is the run queue's, and told of there. */
-static d9_u64 blocked(const struct d9_offcpu *o) { return o->woken - o->t0; }
-
 static bool in_table(struct d9_model *m, const struct d9_offcpu *o)
 {
-	return !(o->flags & D9_KERNEL_CLAIMED) && blocked(o) >= SEEN_MIN_NS &&
+	return !(o->flags & D9_KERNEL_CLAIMED) && d9_offcpu_blocked(o) >= SEEN_MIN_NS &&
 	       d9_model_kernel_says(m, o->stack) & D9_SAYS_FD_TABLE;
 }
 
@@ -79,20 +76,18 @@ static void take_victims(struct d9_model *m, struct d9_finding *f, d9_u64 t0, d9
 			struct d9_offcpu *o = &k->offcpu.v[n];
 			if (!in_table(m, o) || d9_model_kernel_says(m, o->stack) & D9_SAYS_RCU)
 				continue;
-			d9_u32 call = d9_call_around(m, i, o->t0, o->t1);
-			o->flags |= D9_KERNEL_CLAIMED;
-			if (call != D9_NO_INDEX)
-				d9_claim(m, i, call);
-			d9_finding_victim(f, i, blocked(o));
-			f->harm += blocked(o);
+			struct d9_ref ref = {i, D9_REF_OFFCPU, (d9_u32)n};
+			d9_claim_offcpu(m, ref, d9_call_around(m, ref));
+			d9_finding_victim(f, i, d9_offcpu_blocked(o));
+			f->harm += d9_offcpu_blocked(o);
 		}
 	}
 }
 
 static void report_seen(struct d9_model *m, struct d9_findings *out, struct d9_ref ref)
 {
-	const struct d9_offcpu *o = &m->t->threads.v[ref.thread].kernel.offcpu.v[ref.index];
-	d9_u32 call = d9_call_around(m, ref.thread, o->t0, o->t1);
+	const struct d9_offcpu *o = d9_offcpu_at(m, ref);
+	d9_u32 call = d9_call_around(m, ref);
 	const struct d9_span *s = call == D9_NO_INDEX ? NULL : d9_model_span(m, ref.thread, call);
 	bool makes = s && D9_KIND_BIT(s->kind) & MAKES_FD && s->result >= 0;
 	char buf[32];

@@ -6,7 +6,7 @@
  * could let it go on was not, so the finding is inferred.
  */
 #include "findings.h"
-#include "task_joins.h"
+#include "tasks.h"
 
 #define STALL_MIN_NS 100000000ull
 #define CHAIN_MAX 16 /* a job may wait for a task that waits for a job */
@@ -29,12 +29,12 @@ enum state { QUEUED, GOES_ON, WAITS };
 /* A job that nobody began, or a task that waits for something in its turn. */
 static enum state state_of(const struct d9_model *m, d9_u32 proc, d9_u32 module, d9_u64 task, d9_u64 *ret_asked_from)
 {
-	struct d9_moment wanted = {.proc = proc, .module = module, .task = task};
+	const struct d9_moment *v;
+	size_t n = d9_model_moments(m, proc, module, task, &v);
 	bool job = false, begun = false;
 	*ret_asked_from = 0;
-	for (size_t i = d9_first_from(m->moments.v, m->moments.n, sizeof(wanted), &wanted, d9_moment_order);
-	     i < m->moments.n && d9_same_task(&m->moments.v[i], &wanted); i++) {
-		const struct d9_moment *x = &m->moments.v[i];
+	for (size_t i = 0; i < n; i++) {
+		const struct d9_moment *x = &v[i];
 		const struct d9_trace_thread *th = &m->t->threads.v[x->thread];
 		if (x->what == D9_TASK_END)
 			return GOES_ON;
@@ -143,10 +143,8 @@ static void judge(struct d9_model *m, struct d9_findings *out, const struct d9_t
 
 void d9_find_pool_deadlock(struct d9_model *m, struct d9_findings *out)
 {
-	struct d9_task_joins joins = {0};
-	d9_task_joins_find(m, &joins);
-	for (size_t i = 0; joins.of.n && i < m->runtimes.n; i++)
+	const struct d9_task_joins *joins = &d9_model_tasks(m)->joins;
+	for (size_t i = 0; joins->of.n && i < m->runtimes.n; i++)
 		if (m->runtimes.v[i].module && !D9_RUNTIME_NUMBER(m->runtimes.v[i].id))
-			judge(m, out, &joins, m->runtimes.v[i].proc, m->runtimes.v[i].module);
-	d9_task_joins_free(&joins);
+			judge(m, out, joins, m->runtimes.v[i].proc, m->runtimes.v[i].module);
 }

@@ -182,21 +182,28 @@ void d9_finding_cause(struct d9_finding *f, const struct d9_model *m, struct d9_
 	f->cause.ra = r.site == D9_NO_INDEX ? 0 : m->t->sites.v[r.site].ra;
 }
 
-d9_u32 d9_call_around(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1)
+d9_u32 d9_call_around(const struct d9_model *m, struct d9_ref ref)
 {
-	d9_u64 most;
-	d9_u32 i = d9_model_busiest_span(m, thread, t0, t1, &most);
-	if (i == D9_NO_INDEX || most * 10 < (t1 - t0) * 9 || (t1 - t0) * 2 < d9_span_dur(d9_model_span(m, thread, i)))
+	const struct d9_offcpu *o = d9_offcpu_at(m, ref);
+	d9_u64 most, dur = o->t1 - o->t0;
+	d9_u32 i = d9_model_busiest_span(m, ref.thread, o->t0, o->t1, &most);
+	if (i == D9_NO_INDEX || most * 10 < dur * 9 || dur * 2 < d9_span_dur(d9_model_span(m, ref.thread, i)))
 		return D9_NO_INDEX;
 	return i;
 }
 
+void d9_claim_offcpu(struct d9_model *m, struct d9_ref ref, d9_u32 call)
+{
+	d9_offcpu_at(m, ref)->flags |= D9_KERNEL_CLAIMED;
+	if (call != D9_NO_INDEX)
+		d9_claim(m, ref.thread, call);
+}
+
 void d9_finding_offcpu(struct d9_finding *f, struct d9_model *m, struct d9_ref ref, d9_u32 call)
 {
-	struct d9_offcpu *o = &m->t->threads.v[ref.thread].kernel.offcpu.v[ref.index];
 	d9_finding_cause(f, m, ref);
 	d9_finding_span(f, ref);
-	o->flags |= D9_KERNEL_CLAIMED;
+	d9_claim_offcpu(m, ref, call);
 	if (call == D9_NO_INDEX)
 		return;
 	const struct d9_span *s = d9_model_span(m, ref.thread, call);
@@ -204,5 +211,4 @@ void d9_finding_offcpu(struct d9_finding *f, struct d9_model *m, struct d9_ref r
 	f->cause.hook = s->hook;
 	f->cause.fd = s->fd;
 	d9_finding_span(f, (struct d9_ref){ref.thread, D9_REF_SPAN, call});
-	d9_claim(m, ref.thread, call);
 }

@@ -86,9 +86,11 @@ bool d9_only_starved_of_cpu(const struct d9_model *m, d9_u32 thread, const struc
 /* A call that made a descriptor, slowly, whose number says that the table grew. */
 bool d9_is_fd_table_growth(const struct d9_span *s);
 
-/* The hooked call away from home that holds most of t0..t1, if it is that for the most part; D9_NO_INDEX = none. */
-d9_u32 d9_call_around(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1);
-/* The kernel's side explains the call by what it saw in it: cause and evidence of the finding. */
+/* The hooked call away from home that holds most of a wait in the kernel, if it is that for the most part; D9_NO_INDEX = none. */
+d9_u32 d9_call_around(const struct d9_model *m, struct d9_ref ref);
+/* A wait that the kernel's side saw, with the call around it (D9_NO_INDEX = none), is explained. */
+void d9_claim_offcpu(struct d9_model *m, struct d9_ref ref, d9_u32 call);
+/* It explains the call by what it saw in it: cause and evidence of the finding. */
 void d9_finding_offcpu(struct d9_finding *f, struct d9_model *m, struct d9_ref ref, d9_u32 call);
 
 static inline void d9_claim(struct d9_model *m, d9_u32 thread, d9_u32 span)

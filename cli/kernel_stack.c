@@ -73,9 +73,7 @@ static const char *const plumbing[] = {"__schedule",
 
 static d9_u32 intern(struct d9_kernel_places *p, const char *name, size_t n)
 {
-	d9_u64 key = 1469598103934665603ull;
-	for (size_t i = 0; i < n; i++)
-		key = (key ^ (unsigned char)name[i]) * 1099511628211ull;
+	d9_u64 key = d9_map_bytes(D9_MAP_NO_BYTES, name, n);
 	d9_u32 i = d9_map_get(&p->by_hash, key);
 	if (i != D9_MAP_EMPTY)
 		return i;

@@ -22,7 +22,7 @@
 static int open_arena(const char *path, int write, struct d9_live *ret)
 {
 	struct stat st;
-	if (!d9_adopt_name_is_ours(path))
+	if (!d9_is_arena_path(path))
 		return -EBADMSG;
 	snprintf(ret->path, sizeof(ret->path), "%s", path);
 	ret->fd = open(path, (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

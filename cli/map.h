@@ -27,6 +27,15 @@ static inline struct d9_map_slot *d9_map_slot_of(const struct d9_map *m, d9_u64 
 	return &m->v[i];
 }
 
+/* A key for bytes (FNV-1a), behind those of `key`; D9_MAP_NO_BYTES at first. */
+#define D9_MAP_NO_BYTES 1469598103934665603ull
+static inline d9_u64 d9_map_bytes(d9_u64 key, const void *p, size_t n)
+{
+	for (const unsigned char *b = p; n; n--)
+		key = (key ^ *b++) * 1099511628211ull;
+	return key;
+}
+
 /* D9_MAP_EMPTY if the key is not there. */
 static inline d9_u32 d9_map_get(const struct d9_map *m, d9_u64 key)
 {

@@ -232,6 +232,9 @@ d9_u32 d9_model_holder_of(const struct d9_model *m, d9_u32 thread, const struct 
 d9_u32 d9_model_thread_of_tid(const struct d9_model *m, d9_u32 proc, d9_u32 tid, d9_u64 t_ns);
 /* Index of a runtime, D9_NO_INDEX = there is none. */
 d9_u32 d9_model_runtime(const struct d9_model *m, d9_u32 proc, d9_u32 module, d9_u32 id);
+/* All that was told of a task, in the order of d9_model.moments.  Returns how many. */
+size_t d9_model_moments(const struct d9_model *m, d9_u32 proc, d9_u32 module, d9_u64 task,
+			const struct d9_moment **ret);
 /* What the runtime told, or was seen to do, of a poll; NULL = nothing. */
 static inline const struct d9_rt_span *d9_poll_told(const struct d9_model *m, d9_u32 thread, const struct d9_poll *p)
 {

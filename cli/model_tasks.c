@@ -72,6 +72,16 @@ int d9_moment_order(const void *a, const void *b)
 	return r ?: (int)x->what - (int)y->what; /* in the order of a life */
 }
 
+size_t d9_model_moments(const struct d9_model *m, d9_u32 proc, d9_u32 module, d9_u64 task, const struct d9_moment **ret)
+{
+	const struct d9_moment wanted = {.proc = proc, .module = module, .task = task};
+	size_t first = d9_first_from(m->moments.v, m->moments.n, sizeof(wanted), &wanted, d9_moment_order), end = first;
+	while (end < m->moments.n && d9_same_task(&m->moments.v[end], &wanted))
+		end++;
+	*ret = m->moments.n ? m->moments.v + first : NULL;
+	return end - first;
+}
+
 static bool is_made(const struct d9_model *m, const struct d9_moment *x)
 {
 	return x->what == D9_TASK_SPAWN &&

@@ -20,6 +20,12 @@ struct d9_ref {
 	} what;
 	d9_u32 index;
 };
+/* The wait of an OFFCPU. */
+static inline struct d9_offcpu *d9_offcpu_at(const struct d9_model *m, struct d9_ref ref)
+{
+	return &m->t->threads.v[ref.thread].kernel.offcpu.v[ref.index];
+}
+
 struct d9_ref_info {
 	d9_u64 t0, t1, object, task; /* task: of a QUEUE */
 	d9_i32 fd;

@@ -27,7 +27,7 @@ struct d9_ref_info d9_ref_info(const struct d9_model *m, struct d9_ref ref)
 		return r;
 	}
 	if (ref.what == D9_REF_OFFCPU) {
-		const struct d9_offcpu *o = &th->kernel.offcpu.v[ref.index];
+		const struct d9_offcpu *o = d9_offcpu_at(m, ref);
 		r.t0 = o->t0, r.t1 = o->t1, r.kind = D9_KIND_OFFCPU, r.nr = o->nr;
 		r.fd = d9_syscall_has_fd(o->nr) ? (d9_i32)o->arg0 : -1;
 		r.stack = &t->tails.v[o->stack];
@@ -109,8 +109,8 @@ static struct d9_split split(const struct d9_model *m, struct d9_ref ref, const 
 	if (ref.what == D9_REF_RUNQ)
 		return (struct d9_split){.runnable = dur};
 	if (ref.what == D9_REF_OFFCPU) {
-		const struct d9_offcpu *o = &m->t->threads.v[ref.thread].kernel.offcpu.v[ref.index];
-		return (struct d9_split){.blocked = o->woken - o->t0, .runnable = o->t1 - o->woken};
+		const struct d9_offcpu *o = d9_offcpu_at(m, ref);
+		return (struct d9_split){.blocked = d9_offcpu_blocked(o), .runnable = o->t1 - o->woken};
 	}
 	return split_wait(m, ref.thread, r->t0, r->t1);
 }

@@ -1,5 +1,6 @@
 /* See syscall_name.h. */
 #include "syscall_name.h"
+#include "format/events.h"
 
 #include <stdio.h>
 #include <sys/syscall.h>
@@ -16,7 +17,7 @@ const char *d9_syscall_name(d9_i32 nr, char *buf)
 	if (nr >= 0 && (size_t)nr < N_NAMES && names[nr])
 		return names[nr];
 	if (nr < 0)
-		return nr == -1 ? "no call" : "unknown call";
+		return nr == D9_NR_NONE ? "no call" : "unknown call";
 	snprintf(buf, 32, "syscall %d", nr);
 	return buf;
 }

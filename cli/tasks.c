@@ -122,10 +122,10 @@ static void find_awaited(const struct d9_task_dumps *dumps, struct d9_task *k)
 
 static bool is_over(const struct d9_model *m, const struct d9_task_join *of)
 {
-	struct d9_moment wanted = {.proc = of->proc, .module = of->module, .task = of->task};
-	for (size_t i = d9_first_from(m->moments.v, m->moments.n, sizeof(wanted), &wanted, d9_moment_order);
-	     i < m->moments.n && d9_same_task(&m->moments.v[i], &wanted); i++)
-		if (m->moments.v[i].what == D9_TASK_END)
+	const struct d9_moment *v;
+	size_t n = d9_model_moments(m, of->proc, of->module, of->task, &v);
+	for (size_t i = 0; i < n; i++)
+		if (v[i].what == D9_TASK_END)
 			return true;
 	return false;
 }
@@ -209,12 +209,12 @@ struct d9_tasks *d9_model_tasks(struct d9_model *m)
 struct d9_bytes d9_model_task_name(struct d9_model *m, d9_u32 proc, d9_u32 module, d9_u64 task)
 {
 	struct d9_tasks *t = d9_model_tasks(m);
-	struct d9_moment wanted = {.proc = proc, .module = module, .task = task};
 	struct d9_task k = {0};
-	for (size_t i = d9_first_from(m->moments.v, m->moments.n, sizeof(wanted), &wanted, d9_moment_order);
-	     i < m->moments.n && d9_same_task(&m->moments.v[i], &wanted) && !k.name.n; i++)
-		if (m->moments.v[i].what == D9_TASK_SPAWN)
-			add(m, &t->names, &k, &m->moments.v[i]);
+	const struct d9_moment *v;
+	size_t n = d9_model_moments(m, proc, module, task, &v);
+	for (size_t i = 0; i < n && !k.name.n; i++)
+		if (v[i].what == D9_TASK_SPAWN)
+			add(m, &t->names, &k, &v[i]);
 	return k.name;
 }
 

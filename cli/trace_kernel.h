@@ -4,15 +4,10 @@
  */
 #ifndef D9_CLI_TRACE_KERNEL_H
 #define D9_CLI_TRACE_KERNEL_H
-#include "format/types.h"
+#include "format/events.h"
 #include "stretches.h"
 
-/* flags of runq and offcpu events, as events.def has them; the last is ours */
-#define D9_RUNQ_PREEMPTED 1u
-#define D9_RUNQ_WOKEN 2u
-#define D9_RUNQ_NEW 4u
-#define D9_KERNEL_RECKONED 8u
-#define D9_KERNEL_CLAIMED 0x80u /* a finding explains it */
+#define D9_KERNEL_CLAIMED 0x80u /* beside the flags that format/events.h has: a finding explains it */
 
 /* It could run from t0 on, and ran at t1. */
 struct d9_runq {
@@ -32,6 +27,9 @@ struct d9_offcpu {
 	d9_u32 stack, user_stack; /* indices into the trace's tails, 0 = none */
 	d9_u32 pad;
 };
+
+/* How long it waited for something: what follows on the wake is the run queue's. */
+static inline d9_u64 d9_offcpu_blocked(const struct d9_offcpu *o) { return o->woken - o->t0; }
 
 #define D9_WAIT_BUCKETS 64
 struct d9_kernel_side {

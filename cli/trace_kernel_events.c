@@ -33,15 +33,13 @@ d9_u32 d9_kernel_name(struct d9_kernel_taker *k, const struct d9_bytes *b)
 {
 	char name[NAME_MAX_BYTES];
 	size_t n = 0;
-	d9_u64 key = 1469598103934665603ull;
-	for (; n < b->n && n + 1 < sizeof(name) && b->p[n]; n++) {
+	for (; n < b->n && n + 1 < sizeof(name) && b->p[n]; n++)
 		name[n] = (char)b->p[n];
-		key = (key ^ b->p[n]) * 1099511628211ull;
-	}
 	name[n] = '\0';
 	if (!n)
 		return 0;
 	d9_clean(name, n);
+	d9_u64 key = d9_map_bytes(D9_MAP_NO_BYTES, name, n);
 	d9_u32 i = d9_map_get(&k->names, key);
 	if (i != D9_MAP_EMPTY && !strcmp(k->t->names.v[i], name))
 		return i;

@@ -97,11 +97,7 @@ static struct d9_trace_thread *thread_at(struct d9_loader *l, d9_u32 id)
 
 static d9_u32 hook_named(struct d9_loader *l, const char *family, const char *name, d9_u32 flags)
 {
-	d9_u64 key = 1469598103934665603ull;
-	for (const char *p = family; *p; p++)
-		key = (key ^ (unsigned char)*p) * 1099511628211ull;
-	for (const char *p = name; *p; p++)
-		key = (key ^ (unsigned char)*p ^ 0x100) * 1099511628211ull;
+	d9_u64 key = d9_map_bytes(d9_map_bytes(D9_MAP_NO_BYTES, family, strlen(family) + 1), name, strlen(name));
 	d9_u32 i = d9_map_get(&l->hook_names, key);
 	if (i != D9_NO_INDEX)
 		return i;

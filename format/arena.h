@@ -345,4 +345,27 @@ _Static_assert(D9_N_MODULES * sizeof(struct d9_module) % 4096 == 0 && D9_N_SITES
 		       D9_N_HOOKS_MAX * sizeof(struct d9_hook_entry) % 4096 == 0,
 	       "tables fill pages");
 
+/* The path of an arena, /dev/shm/d9-UID-RANDOM, and nothing else: a link may be anybody's. */
+static inline _Bool d9_is_arena_path(const char *p)
+{
+	const char *digits, *random;
+	for (const char *prefix = "/dev/shm/d9-"; *prefix; prefix++, p++)
+		if (*p != *prefix)
+			return 0;
+	for (digits = p; *p >= '0' && *p <= '9';)
+		p++;
+	if (p == digits || *p != '-')
+		return 0;
+	for (random = ++p; (*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'f');)
+		p++;
+	return p - random == 32 && !*p;
+}
+
+/* Is this what an arena of this version begins with whose file is so large?  What follows are claims all the same. */
+static inline _Bool d9_is_arena_header(const struct d9_arena_header *h, d9_u64 bytes)
+{
+	return h->magic == D9_ARENA_MAGIC && h->version == D9_ARENA_VERSION && h->n_chunks > 0 &&
+	       h->n_chunks <= (1u << 24) && d9_arena_bytes(h->n_chunks) == bytes;
+}
+
 #endif

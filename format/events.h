@@ -75,6 +75,14 @@ enum d9_outcome {
 /* flags of task_dump */
 #define D9_DUMP_LEFT_OUT 1u /* there were more places than are kept */
 #define D9_DUMP_NO_STACK 2u /* it was not to be had */
+/* flags of runq, and the last of offcpu too */
+#define D9_RUNQ_PREEMPTED 1u
+#define D9_RUNQ_WOKEN 2u
+#define D9_RUNQ_NEW 4u
+#define D9_KERNEL_RECKONED 8u
+/* nr of offcpu, where it is no system call's */
+#define D9_NR_NONE (-1) /* a page fault, an interrupt, a thread of the kernel's */
+#define D9_NR_NOT_KNOWN (-2)
 
 enum d9_event_kind { D9_KIND_META, D9_KIND_SPAN, D9_KIND_POINT, D9_KIND_TOTAL };
 enum d9_unit {

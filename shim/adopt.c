@@ -12,21 +12,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define PREFIX "/dev/shm/d9-"
-
-bool d9_adopt_name_is_ours(const char *p)
-{
-	size_t prefix = sizeof(PREFIX) - 1;
-	if (strncmp(p, PREFIX, prefix))
-		return false;
-	p += prefix;
-	size_t digits = strspn(p, "0123456789");
-	if (!digits || p[digits] != '-')
-		return false;
-	p += digits + 1;
-	return strspn(p, "0123456789abcdef") == 32 && !p[32];
-}
-
 static bool same_boot(const struct d9_arena_header *h)
 {
 	d9_u8 id[16];
@@ -49,7 +34,7 @@ static int open_file(int dirfd, struct d9_adopted *a)
 	if (n < 0)
 		return n == -EINVAL ? -EBADMSG : (int)n;
 	a->path[n] = 0;
-	if (!d9_adopt_name_is_ours(a->path))
+	if (!d9_is_arena_path(a->path))
 		return -EBADMSG;
 	long fd = d9_sys3(SYS_open, (long)a->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0)

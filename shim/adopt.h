@@ -6,9 +6,6 @@
 #define D9_SHIM_ADOPT_H
 #include "drain.h"
 
-/* "/dev/shm/d9-UID-32 hex digits": anything else is not a name this program made, and a planted link leads nowhere else. */
-bool d9_adopt_name_is_ours(const char *path);
-
 /* Do the pids in this arena mean the same here?  Not in another PID namespace. */
 bool d9_adopt_same_pids(const struct d9_arena_header *h);
 

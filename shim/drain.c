@@ -16,9 +16,8 @@ size_t d9_drain_bytes(void) { return sizeof(struct d9_drain) + d9_segw_bytes(); 
 
 bool d9_drain_check(const struct d9_arena_header *h, d9_u64 bytes)
 {
-	return bytes >= D9_HEADER_BYTES && h->magic == D9_ARENA_MAGIC && h->version == D9_ARENA_VERSION &&
-	       h->n_chunks > 0 && h->n_chunks <= (1u << 24) && d9_arena_bytes(h->n_chunks) == bytes &&
-	       h->clock_kind <= D9_CLOCK_MONOTONIC && h->clock_shift < 32;
+	return bytes >= D9_HEADER_BYTES && d9_is_arena_header(h, bytes) && h->clock_kind <= D9_CLOCK_MONOTONIC &&
+	       h->clock_shift < 32;
 }
 
 struct d9_drain *d9_drain_init(void *mem, void *arena, d9_u32 n_chunks, const struct d9_drain_options *o)
