@@ -1,9 +1,6 @@
 /* What d9-kernel recorded: how it is joined to the service, what the model makes of it, and what is found; with chosen times. */
-#include "support.h"
-#include "cli/trace_internal.h"
-#include "trace_builder.h"
+#include "model_case.h"
 
-#include "cli/findings.h"
 #include "cli/kernel_stack.h"
 #include "cli/kernel_who.h"
 #include "cli/syscall_name.h"
@@ -13,11 +10,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static struct tb B;
-static struct d9_trace *T;
-static struct d9_model *M;
-static struct d9_findings F;
-
 #define RCU "synchronize_rcu_normal+0x91\nexpand_files+0x3c\nalloc_fd+0x7a\n"
 #define BEHIND "expand_files+0x3c\nalloc_fd+0x7a\n"
 #define FLUSH "io_schedule+0x46\nblkdev_issue_flush+0x5\next4_sync_file+0x1\n"
@@ -25,52 +17,12 @@ static struct d9_findings F;
 	"io_schedule+0x46\nfolio_wait_bit_common+0x9\nfilemap_fault+0x3\nhandle_mm_fault+0x2\nexc_page_fault+0x1\n"
 #define FUTEX "schedule+0x1\nfutex_wait_queue+0x6\n"
 
-static void setup(void)
-{
-	tb_new(&B);
-	tb_family(&B, "svc");
-	tb_proc(&B, 0, D9_NO_INDEX, 100, 1, 500, "/bin/svc");
-	tb_thread(&B, 1, 0, 100, "svc");
-}
-
-static void teardown(void)
-{
-	d9_findings_free(&F);
-	d9_model_free(M);
-	d9_trace_free(T);
-	M = NULL;
-	T = NULL;
-	tb_free(&B);
-}
-
-static void read_all(void)
-{
-	T = tb_read(&B);
-	M = d9_model_new(T);
-	d9_findings_make(M, &F);
-}
-
 /* The service's files are written; what follows is the helper's, of the same process. */
 static void kernel(d9_u32 helper)
 {
 	tb_end(&B);
 	tb_kernel(&B, helper, NULL);
 	tb_proc(&B, 7, D9_NO_INDEX, 100, 1, 500, "/bin/svc");
-}
-
-static void analyse(void)
-{
-	tb_end(&B);
-	read_all();
-}
-
-static d9_u32 thread(int tid)
-{
-	for (d9_u32 i = 0; i < T->threads.n; i++)
-		if (T->threads.v[i].tid == tid)
-			return i;
-	ck_abort_msg("no thread %d", tid);
-	return 0;
 }
 
 static unsigned threads_of_tid(int tid)
@@ -81,14 +33,6 @@ static unsigned threads_of_tid(int tid)
 	return n;
 }
 
-static const struct d9_finding *find(const char *id)
-{
-	for (size_t i = 0; i < F.of.n; i++)
-		if (!strcmp(F.of.v[i].id, id))
-			return &F.of.v[i];
-	return NULL;
-}
-
 static const struct d9_finding *only(const char *id)
 {
 	for (size_t i = 0; i < F.of.n; i++)
@@ -97,32 +41,9 @@ static const struct d9_finding *only(const char *id)
 	return find(id);
 }
 
-static void nothing(void)
-{
-	for (size_t i = 0; i < F.of.n; i++)
-		ck_abort_msg("found %s: %s", F.of.v[i].id, F.of.v[i].title);
-}
-
-static d9_u64 measured(const struct d9_finding *f, const char *key)
-{
-	for (size_t i = 0; i < f->measured.n; i++)
-		if (!strcmp(f->measured.v[i].key, key))
-			return f->measured.v[i].is_real ? (d9_u64)(f->measured.v[i].real * 1000) : f->measured.v[i].n;
-	ck_abort_msg("%s has no %s", f->id, key);
-	return 0;
-}
-
 static void says(const struct d9_finding *f, const char *what)
 {
 	ck_assert_msg(strstr(f->title, what) != NULL, "`%s` does not say `%s`", f->title, what);
-}
-
-/* An event loop: n parks of 9 ms with polls of 1 ms between them, from t on. Returns when it is done. */
-static d9_u64 loop(d9_u32 th, d9_u32 site, d9_u64 t, unsigned n, int fd)
-{
-	for (unsigned i = 0; i < n; i++, t += MS(10))
-		tb_span(&B, th, site, (struct tb_span){.t0 = t, .t1 = t + MS(9), .fd = fd, .result = 1});
-	return t;
 }
 
 /* A worker: 30 parks, a poll of `poll` ns after them, and 3 parks more.  Returns when the poll begins. */
