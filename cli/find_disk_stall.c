@@ -128,20 +128,24 @@ static void claim_all(struct d9_model *m, const struct wanted *w)
 
 /* ---- event loops -------------------------------------------------------------------------------------------------------- */
 
+/* A loop waits for all of a poll, so what is in it counts together; in a job of a pool that its thread runs too it is as on other threads. */
 static void look_at_polls(struct d9_model *m, d9_u32 thread, stalls *all)
 {
 	const struct d9_model_thread *mt = &m->threads[thread];
 	for (d9_u32 i = 0; i < mt->polls.n; i++) {
 		const struct d9_poll *p = &mt->polls.v[i];
-		if (p->t1 - p->t0 < D9_WARN_NS || d9_poll_is_job(m, thread, p))
+		bool job = d9_poll_is_job(m, thread, p);
+		if (p->t1 - p->t0 < D9_WARN_NS)
 			continue;
 		for (enum what what = 0; what < N_WHAT; what++) {
-			struct wanted w = {thread, what, p->t0, p->t1, 0};
+			struct wanted w = {thread, what, p->t0, p->t1, job ? LONG_NS : 0};
 			struct stall s = sum_of(m, &w);
 			if (s.total < D9_WARN_NS)
 				continue;
-			s.blocked = s.total; /* of the poll */
-			s.poll = (struct d9_ref){thread, D9_REF_POLL, i};
+			if (!job) {
+				s.blocked = s.total; /* of the poll */
+				s.poll = (struct d9_ref){thread, D9_REF_POLL, i};
+			}
 			merge(all, &s);
 			claim_all(m, &w);
 		}

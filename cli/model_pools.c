@@ -41,6 +41,17 @@ static bool runs_jobs(const struct d9_trace_thread *th)
 	return false;
 }
 
+static bool polls_tasks(const struct d9_trace_thread *th)
+{
+	for (size_t i = 0; i < th->rt.n; i++)
+		if (!th->rt.v[i].park && !d9_is_pool(&th->rt.v[i]))
+			return true;
+	return false;
+}
+
+/* The standard library's one function waits for all conditions, so where a pool waits may look like where workers park. */
+static bool is_of_pool(const struct d9_trace_thread *th) { return runs_jobs(th) && !polls_tasks(th); }
+
 static void first_roles(struct d9_model *m)
 {
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
@@ -72,7 +83,7 @@ static void spread_workers(struct d9_model *m)
 	}
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
 		struct d9_model_thread *mt = &m->threads[i];
-		if (mt->home == D9_NO_INDEX || mt->role == D9_ROLE_RECORDER)
+		if (mt->home == D9_NO_INDEX || mt->role == D9_ROLE_RECORDER || is_of_pool(&m->t->threads.v[i]))
 			continue;
 		d9_u32 other = d9_map_get(&sites, (d9_u64)m->t->threads.v[i].proc << 32 | mt->home);
 		if (other == D9_MAP_EMPTY)

@@ -102,3 +102,48 @@ def buckets(total):
 
 def files(folder):
     return sorted(n for n in os.listdir(folder) if n.startswith("k-"))
+
+
+# ---- control groups ----------------------------------------------------------------------------------------
+
+
+def made_group(path):
+    try:
+        os.mkdir(path)
+        return os.path.exists(path + "/cgroup.procs")
+    except OSError:
+        return False
+
+
+def removed_group(path):
+    try:
+        os.rmdir(path)
+        return True
+    except OSError:
+        return False
+
+
+def cpu_group(name):
+    """A new group that may have a quota, by the one hierarchy or the other; None: there can be none."""
+    name = "d9-%s-%d" % (name, os.getpid())
+    return next((g for g in ("/sys/fs/cgroup/" + name, "/sys/fs/cgroup/cpu/" + name) if made_group(g)), None)
+
+
+def set_quota(group, us):
+    """So many microseconds in 100 ms; False: it cannot have one."""
+    for name, value in (("cpu.max", "%d 100000" % us), ("cpu.cfs_quota_us", str(us))):
+        if os.path.exists(group + "/" + name):
+            with open(group + "/" + name, "w") as f:
+                f.write(value)
+            return True
+    return False
+
+
+def throttled(group):
+    with open(group + "/cpu.stat") as f:
+        return int(dict(line.split() for line in f)["nr_throttled"])
+
+
+def joins(group, argv):
+    """The command, as one that is in the group from its start; None: as it is."""
+    return ["sh", "-c", "echo $$ > %s/cgroup.procs && exec \"$@\"" % group, "sh", *argv] if group else argv

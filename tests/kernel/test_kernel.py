@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from kernel import KERNEL, MUTANT, Program, buckets, files, need_kernel, of, start, stop, threads, totals
+from kernel import KERNEL, MUTANT, Program, buckets, cpu_group, files, made_group, need_kernel, of, removed_group, set_quota, start, stop, threads, throttled, totals
 from harness import LIMIT, PROGS, Skip, check, equal, equal_least, main, need, parametrise, test, wait_until
 
 READING_NS = 10000  # of each wait: the kernel reads its clock earlier in a switch than a program in it can
@@ -193,12 +193,12 @@ def requests_to_a_disk_are_the_threads(box):
 @test
 def a_quota_is_counted(box):
     need_kernel()
-    group = next((g for g in ("/sys/fs/cgroup/d9-quota-%d" % os.getpid(), "/sys/fs/cgroup/cpu/d9-quota-%d" % os.getpid()) if made_group(g)), None)
+    group = cpu_group("quota")
     if not group:
         raise Skip("control groups cannot be made here")
     program = Program(box, "kernel_runq", "load", "2")
     try:
-        if not limited(group):
+        if not set_quota(group, 50_000):
             raise Skip("the groups here have no CPU quota")
         with open(group + "/cgroup.procs", "w") as f:
             f.write(str(program.pid))
@@ -217,20 +217,6 @@ def a_quota_is_counted(box):
     equal_least(quotas[-1]["throttled"], after - before, "periods in which it was stopped")
     equal_least(after - before, 5, "periods in which it was stopped")
     check(quotas[-1]["throttled_ns_ns"] > 0 and quotas[-1]["periods"] >= quotas[-1]["throttled"], str(quotas[-1]))
-
-
-def limited(group):
-    for name, value in (("cpu.max", "50000 100000"), ("cpu.cfs_quota_us", "50000")):
-        if os.path.exists(group + "/" + name):
-            with open(group + "/" + name, "w") as f:
-                f.write(value)
-            return True
-    return False
-
-
-def throttled(group):
-    with open(group + "/cpu.stat") as f:
-        return int(dict(line.split() for line in f)["nr_throttled"])
 
 
 # ---- who is recorded ---------------------------------------------------------------------------------------
@@ -352,22 +338,6 @@ def all_of_one_name_and_all_of_a_group(box):
         folder = os.path.join(box.dir, which)
         events = box.meta(os.path.join(folder, os.listdir(folder)[0]))
         equal(len([t for t in threads(events).values() if t["kernel_pid"] == program.pid]), 2, "threads by " + which)
-
-
-def made_group(path):
-    try:
-        os.mkdir(path)
-        return os.path.exists(path + "/cgroup.procs")
-    except OSError:
-        return False
-
-
-def removed_group(path):
-    try:
-        os.rmdir(path)
-        return True
-    except OSError:
-        return False
 
 
 # ---- ends --------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
  * kernel_offcpu calls: waits for a byte, then sleeps in calls that it names; the moments around each are printed.
  * kernel_offcpu grow THREADS: takes descriptors past 16384, beside so many other threads; says around which call each doubling of the
  * table fell.
+ * kernel_offcpu sockets THREADS: the same with sockets, by the library's call.
  */
 #include "prog.h"
 
@@ -69,7 +70,7 @@ static void *idle(void *arg)
 	return NULL;
 }
 
-static int grow(int threads)
+static int grow(int threads, int sockets)
 {
 	pthread_t t[8];
 	struct rlimit r;
@@ -89,7 +90,7 @@ static int grow(int threads)
 	int s = socket(AF_UNIX, SOCK_DGRAM, 0);
 	for (int fd = 0; fd <= 16384 && fd + 2 < (int)r.rlim_cur;) {
 		uint64_t t0 = now_ns();
-		fd = (int)raw(SYS_dup, s);
+		fd = sockets ? socket(AF_UNIX, SOCK_DGRAM, 0) : (int)raw(SYS_dup, s);
 		uint64_t t1 = now_ns();
 		MUST(fd >= 0);
 		if (fd >= 64 && !(fd & (fd - 1)))
@@ -107,5 +108,5 @@ static int grow(int threads)
 int main(int argc, char **argv)
 {
 	MUST(argc >= 2);
-	return strcmp(argv[1], "grow") ? calls() : grow(argc > 2 ? atoi(argv[2]) : 0);
+	return strcmp(argv[1], "calls") ? grow(argc > 2 ? atoi(argv[2]) : 0, !strcmp(argv[1], "sockets")) : calls();
 }

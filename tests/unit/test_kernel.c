@@ -617,6 +617,44 @@ START_TEST(disk_stall_in_a_pool)
 }
 END_TEST
 
+/*
+ * Of Tokio: a thread that runs the pool's jobs.  0: it waits for them where workers wait for tasks, for one function of the library's serves
+ * both; 1: it was a worker itself before.
+ */
+START_TEST(disk_stall_in_a_job)
+{
+	const d9_u32 rt = 1u << 24 | 2;
+	d9_u32 home = tb_site(&B, "futex_wait", 0x1000, 400, NULL), flush = tb_site(&B, "fsync", 0x7000, 300, NULL);
+	tb_thread(&B, 2, 0, 133, "tokio-rt-worker");
+	B.runtime_module = 1;
+	for (int i = 0; i < 20; i++) {
+		tb_span(&B, 1, home, (struct tb_span){.t0 = MS(20 * i), .t1 = MS(20 * i + 19), .object = 0x900});
+		tb_poll(&B, 1, 7, rt, 0, MS(20 * i + 19), MS(20 * i + 19.5));
+	}
+	for (int i = 0; i < 9; i++)
+		tb_span(&B, 2, home, (struct tb_span){.t0 = MS(i), .t1 = MS(i + 0.9), .object = 0xa00});
+	if (_i)
+		tb_poll(&B, 2, 8, rt, 1, MS(9), MS(9.5));
+	tb_span(&B, 2, flush, (struct tb_span){.t0 = MS(10), .t1 = MS(263), .fd = 9});
+	tb_poll(&B, 2, 9, 1u << 24, D9_NO_INDEX, MS(9.7), MS(264));
+	tb_span(&B, 2, home, (struct tb_span){.t0 = MS(265), .t1 = MS(380), .object = 0xa00});
+	kernel(1);
+	tb_thread(&B, 40, 7, 100, "svc");
+	tb_thread(&B, 41, 7, 133, "tokio-rt-worker");
+	tb_offcpu(&B, 41,
+		  (struct tb_offcpu){
+			  .t0 = MS(10), .t1 = MS(263), .woken = MS(262), .nr = SYS_fsync, .state = 2, .stack = FLUSH});
+	analyse();
+	ck_assert_int_eq(M->threads[thread(133)].role, _i ? D9_ROLE_WORKER : D9_ROLE_OTHER);
+	const struct d9_finding *f = only("disk-stall");
+	ck_assert_uint_eq(measured(f, "blocked_ns"), MS(252));
+	says(f, "tokio-rt-worker (133) waited 252 ms for storage, in fsync, in the kernel's blkdev_issue_flush; the "
+		"polls of the event "
+		"loops stayed short");
+	ck_assert_int_eq(f->severity, D9_WARNING);
+}
+END_TEST
+
 /* The call of the event loop is the disk's doing, and told once; one that waits for a peer is not. */
 START_TEST(disk_stall_on_an_event_loop)
 {
@@ -765,6 +803,7 @@ int main(void)
 					  cpu_throttled,
 					  cpu_oversubscribed,
 					  kernel_delay_now_and_then,
+					  disk_stall_in_a_job,
 					  disk_stall_on_an_event_loop};
 	Suite *s = suite_create("kernel");
 	TCase *a = tcase_create("trace"), *b = tcase_create("plain");
