@@ -7,7 +7,7 @@
 
 static void text(const struct d9_hist *h, d9_u32 kind)
 {
-	char a[32], b[32], c[32], d[32];
+	char a[32], b[32], c[32], d[32], e[32];
 	d9_u64 most = 1;
 	for (unsigned k = 0; k < 64; k++)
 		most = d9_hist_bucket(h, k) > most ? d9_hist_bucket(h, k) : most;
@@ -15,9 +15,9 @@ static void text(const struct d9_hist *h, d9_u32 kind)
 	       d9_format_duration(h->total, a));
 	if (!h->count)
 		return;
-	printf("p50 %s, p90 %s, p99 %s, longest %s\n\n", d9_format_duration(d9_hist_quantile(h, 0.5), a),
+	printf("p50 %s, p90 %s, p99 %s, p999 %s, longest %s\n\n", d9_format_duration(d9_hist_quantile(h, 0.5), a),
 	       d9_format_duration(d9_hist_quantile(h, 0.9), b), d9_format_duration(d9_hist_quantile(h, 0.99), c),
-	       d9_format_duration(h->max, d));
+	       d9_format_duration(d9_hist_quantile(h, 0.999), d), d9_format_duration(h->max, e));
 	unsigned first = 0, last = 63;
 	while (first < 63 && !d9_hist_bucket(h, first))
 		first++;

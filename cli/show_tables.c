@@ -12,6 +12,7 @@ void d9_show_hist_json(struct d9_json *j, const struct d9_hist *h, d9_u32 kind)
 	d9_json_known(j, "p50_ns", h->count ? d9_hist_quantile(h, 0.5) : D9_NOT_KNOWN);
 	d9_json_known(j, "p90_ns", h->count ? d9_hist_quantile(h, 0.9) : D9_NOT_KNOWN);
 	d9_json_known(j, "p99_ns", h->count ? d9_hist_quantile(h, 0.99) : D9_NOT_KNOWN);
+	d9_json_known(j, "p999_ns", h->count ? d9_hist_quantile(h, 0.999) : D9_NOT_KNOWN);
 	d9_json_array(j, "buckets");
 	for (unsigned k = 0; k < 64; k++) {
 		d9_u64 n = d9_hist_bucket(h, k);

@@ -8,8 +8,10 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(sys.path[0], "kernel"))
 import harness  # noqa: E402
 import http_load  # noqa: E402
+import kernel  # noqa: E402
 from harness import check, equal, equal_least  # noqa: E402
 from services import SERVICES, recording, waits  # noqa: E402
 
@@ -42,17 +44,21 @@ def said(f):
     return "%s %s (%s, %s): %s %s" % (f["severity"], f["id"], f["certainty"], f["thread"], f["title"], f["measured"])
 
 
-def judge(box, name):
+def judge(box, name, both_sides=False):
     service = SERVICES[name]
     port = harness.free_port()
     p = box.start(service.argv(box, port), **service.options())
     http_load.wait_port(port, p)
+    helper = kernel.start(box, "--session", box.dir) if both_sides else None
     answered = steady_load(service, port)
     sick_from = time.monotonic_ns()
     if service.sicken:
         service.sicken(port)
     service.end(p.pid, port)
     equal(box.finish(p, 60).rc, 0, "exit code")
+    if helper:
+        kernel.stop(box, helper)
+        check('"schedstat_ns"' in box.d9("runq", "--json", box.dir).out, "the kernel's side saw no thread")
     equal_least(answered, CLIENTS * BATCH, "requests answered")
     equal_least(len(waits(recording(box), service.waits)), 100, "waits")
     bad = [f for f in box.findings() if f["severity"] in ("critical", "warning")]
@@ -79,6 +85,13 @@ def nor_on_a_busy_machine(box, name):
     for _ in range(2 * (os.cpu_count() or 1)):
         box.start([os.path.join(harness.PROGS, "busy")], shim=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     judge(box, name)
+
+
+@harness.parametrise(HEALTHY)
+def nor_where_the_kernels_side_watched(box, name):
+    """What it sees besides: waits for a CPU, of which a machine with clients on it has some, and each sleep in the kernel."""
+    kernel.need_kernel()
+    judge(box, name, both_sides=True)
 
 
 harness.main()

@@ -7,13 +7,16 @@ import re
 import resource
 import selectors
 import socket
+import subprocess
 import sys
 import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(sys.path[0], "kernel"))
 import harness  # noqa: E402
 from harness import Skip, check, equal, equal_least  # noqa: E402
+from kernel import need_kernel  # noqa: E402
 from tasks import totals, truth_of  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -126,6 +129,7 @@ def who_held_it(box, report):
 # ---- a crowd before two workers ---------------------------------------------------------------------------------
 
 CROWD, WAVES, WORKERS = 2000, 4, 2
+HOGS = 4  # beside it, for each CPU
 
 
 def room_for_a_crowd():
@@ -170,10 +174,10 @@ def ask_all(conns, wave):
     return [answers[s] for s in conns]
 
 
-def crowd(box, n, **options):
-    """The answers to some waves, what the server counted, and which part of its workers' time they had a CPU."""
+def crowd(box, n, under=(), **options):
+    """The answers to some waves, what the server counted, and which part of its workers' time they had a CPU.  under: what starts it."""
     port = harness.free_port()
-    p = box.start([program("crowd"), port], **options)
+    p = box.start([*under, program("crowd"), port], **options)
     conns = [connect(port) for _ in range(n)]
     before, answers = (time.monotonic(), cpu_seconds(p.pid)), []
     for wave in range(WAVES):
@@ -222,6 +226,37 @@ def a_crowd_of_connections_before_two_workers(box):
     check(late, "not told of: %s" % said(report["findings"]))
     check("of %d workers" % WORKERS in late[0]["title"], "the reason: %s" % late[0]["title"])
     equal_least(late[0]["measured"]["count"], 1, "delays")
+
+
+@harness.test
+def a_crowd_whose_workers_are_woken_and_not_run(box):
+    """Its kernel half: all CPUs are busy with others' work, so a worker that is woken runs tens of milliseconds later."""
+    need_kernel()
+    n = room_for_a_crowd()
+    for _ in range(HOGS * (os.cpu_count() or 1)):
+        box.start([os.path.join(harness.PROGS, "busy")], shim=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    idle = idle_seconds()
+    began = time.monotonic()
+    _, truth, _ = crowd(box, n, [harness.D9, "run", "--quiet", "--kernel", "on", "--dir", box.dir, "--"], shim=False)
+    busy = 1 - (idle_seconds() - idle) / (time.monotonic() - began) / (os.cpu_count() or 1)
+    report = json_of(box, "report")
+    print("# %d connections, CPUs %d %% busy: %s" % (n, 100 * busy, truth))
+    print("# " + "\n# ".join(said(report["findings"])))
+    check(busy > 0.9, "the CPUs were busy for %d %% of the time only" % (100 * busy))
+    f = report["findings"][0]
+    equal((f["id"], f["certainty"]), ("kernel-delay", "seen"), "first")
+    check(f["measured"]["runq_max_ns"] >= 10 * MS, "how late: %s" % f["measured"])
+    check(re.search(r"worker \d.*ran \d+ ms later; .*busy\b.* had its CPUs", f["title"]), f["title"])
+    check({v["tid"] for v in f["victims"]} | {f["tid"]}, "nobody waited: %s" % f)
+    threads = json_of(box, "runq")
+    equal(threads["had_cpu"][0]["name"], "busy", "who had the CPUs most")
+
+
+def idle_seconds():
+    """Of all CPUs, since the machine began; what waits for a disk is idle too."""
+    with open("/proc/stat") as f:
+        fields = f.readline().split()
+    return (int(fields[4]) + int(fields[5])) / os.sysconf("SC_CLK_TCK")
 
 
 harness.main()

@@ -676,6 +676,24 @@ START_TEST(disk_stall_on_an_event_loop)
 }
 END_TEST
 
+/* A call that does not wait for anything is long where its thread is kept off the CPU in it: the kernel knows how much of it that was. */
+START_TEST(a_call_that_had_no_cpu)
+{
+	d9_u64 t = worker(MS(70));
+	tb_span(&B, 1, tb_site(&B, "send", 0x7000, 800, NULL),
+		(struct tb_span){.t0 = t + MS(2), .t1 = t + MS(62), .fd = 9});
+	kernel(1);
+	tb_thread(&B, 40, 7, 100, "svc");
+	tb_runq(&B, 40, (struct tb_runq){.t0 = t + MS(3), .t1 = t + MS(_i ? 8 : 60), .flags = 1});
+	tb_runq_total(&B, 40, MS(900), 1, MS(_i ? 5 : 57), MS(_i ? 5 : 57), NULL, 0);
+	analyse();
+	if (_i)
+		ck_assert_uint_eq(measured(only("blocking-call"), "blocked_ns"), MS(60));
+	else
+		ck_assert_uint_eq(measured(only("kernel-delay"), "runq_ns"), MS(57));
+}
+END_TEST
+
 START_TEST(short_waits_for_a_disk_are_nothing)
 {
 	worker(MS(9));
@@ -804,6 +822,7 @@ int main(void)
 					  cpu_oversubscribed,
 					  kernel_delay_now_and_then,
 					  disk_stall_in_a_job,
+					  a_call_that_had_no_cpu,
 					  disk_stall_on_an_event_loop};
 	Suite *s = suite_create("kernel");
 	TCase *a = tcase_create("trace"), *b = tcase_create("plain");
