@@ -42,8 +42,6 @@ def first(box, wanted, beside=()):
     """The finding that stands first, which is the wanted one, as seen; nothing else of first rank but those beside it."""
     findings = box.findings()
     print("# " + "\n# ".join(say(findings)))
-    if not findings:
-        print(box.d9("report", box.dir).out[:2000], box.d9("dump","--json","--session", "all", box.dir).out)
     check(findings and findings[0]["id"] == wanted, "%s is not first: %s" % (wanted, say(findings)))
     others = {f["id"] for f in findings if f["severity"] == "critical"} - {wanted, *beside}
     check(not others, "other causes of first rank: %s" % say(findings))
@@ -63,7 +61,7 @@ def json_of(box, *words):
 # ---- a slow disk -------------------------------------------------------------------------------------------
 
 BLOCK_KIB, RATE = 256, 1 << 20  # a block takes a quarter of a second
-COLD_RATE = 1 << 18             # what a page fault reads ahead takes longer
+COLD_BYTES, COLD_RATE = 6 << 17, 1 << 19  # a page fault reads 128 KiB; of six, the kernel may not tell of one's end
 
 
 class SlowDisk:
@@ -155,7 +153,7 @@ def a_mapped_file_whose_pages_are_cold(box):
     with slow_disk(box) as disk:
         path = disk.path("cold")
         with open(path, "wb") as f:
-            f.write(os.urandom(1 << 18))
+            f.write(os.urandom(COLD_BYTES))
             os.fsync(f.fileno())
             os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         truth = record(box, [os.path.join(PROGS, "kernel_cold"), path])
