@@ -84,6 +84,8 @@ class SlowDisk:
         if r.returncode:
             self.close()
             raise Skip("no mounts here: " + r.stderr.strip())
+        with open("/sys/block/%s/queue/read_ahead_kb" % os.path.basename(self.device), "w") as f:
+            f.write("128")
 
     def throttle(self, rate):
         number = os.stat(self.device).st_rdev
