@@ -75,6 +75,13 @@ def children_of(pid):
         return [int(p) for p in f.read().split()]
 
 
+def idle_seconds():
+    """Of all CPUs, since the machine began; what waits for a disk is idle too."""
+    with open("/proc/stat") as f:
+        fields = f.readline().split()
+    return (int(fields[4]) + int(fields[5])) / os.sysconf("SC_CLK_TCK")
+
+
 def need_root():
     if os.geteuid():
         raise Skip("needs to be root")

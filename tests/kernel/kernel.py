@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import LIMIT, PROGS, Result, Skip, check, need_root, wait_until
+from harness import LIMIT, PROGS, Result, Skip, check, wait_until
 
 KERNEL = os.environ.get("D9_KERNEL", "")
 MUTANT = os.environ.get("D9_KERNEL_MUTANT", "")
@@ -24,14 +24,20 @@ def refused():
         return said.strip() if not ready and p.returncode == 4 else None
 
 
-def need_kernel():
-    need_root()
+def refused_here():
+    """Why there can be no kernel's side here; None: there can."""
+    if os.geteuid():
+        return "needs to be root"
     if not KERNEL:
-        raise Skip("d9-kernel is not in this build (clang, llvm, bpftool, libbpf)")
+        return "d9-kernel is not in this build (clang, llvm, bpftool, libbpf)"
     if not os.access("/sys/kernel/btf/vmlinux", os.R_OK):
-        raise Skip("this kernel has no BTF")
-    if refused():
-        raise Skip(refused())
+        return "this kernel has no BTF"
+    return refused()
+
+
+def need_kernel():
+    if refused_here():
+        raise Skip(refused_here())
 
 
 class Program:
@@ -98,6 +104,13 @@ def totals(events):
 def buckets(total):
     data = bytes.fromhex(total.get("buckets", ""))
     return [int.from_bytes(data[i:i + 8], "little") for i in range(0, len(data), 8)]
+
+
+def forget(box):
+    """What d9-kernel recorded beside the recorder is gone."""
+    for folder in box.folders():
+        for name in files(folder):
+            os.unlink(os.path.join(folder, name))
 
 
 def files(folder):

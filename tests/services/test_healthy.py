@@ -17,6 +17,8 @@ from services import SERVICES, recording, waits  # noqa: E402
 
 SECONDS = 4
 CLIENTS = 3
+MACHINES = {"kernel-delay", "noisy-neighbour"}  # where others have the CPUs they are true, and no fault of the service's
+IDLE_CPUS = 1.0  # as many in the mean, and no thread can have waited long
 BATCH = 200  # requests over connections that are then made anew
 
 
@@ -45,24 +47,34 @@ def said(f):
 
 
 def judge(box, name, both_sides=False):
+    """both_sides: d9-kernel watches too; what the recorder alone knows must then be as true."""
     service = SERVICES[name]
     port = harness.free_port()
     p = box.start(service.argv(box, port), **service.options())
     http_load.wait_port(port, p)
     helper = kernel.start(box, "--session", box.dir) if both_sides else None
+    began, idle = time.monotonic(), harness.idle_seconds()
     answered = steady_load(service, port)
+    idle = (harness.idle_seconds() - idle) / (time.monotonic() - began)
     sick_from = time.monotonic_ns()
     if service.sicken:
         service.sicken(port)
     service.end(p.pid, port)
     equal(box.finish(p, 60).rc, 0, "exit code")
+    equal_least(answered, CLIENTS * BATCH, "requests answered")
     if helper:
         kernel.stop(box, helper)
         check('"schedstat_ns"' in box.d9("runq", "--json", box.dir).out, "the kernel's side saw no thread")
-    equal_least(answered, CLIENTS * BATCH, "requests answered")
+        print("# %s: %.2f CPUs idle" % (name, idle))
+        judge_report(box, service, sick_from, set() if idle >= IDLE_CPUS else MACHINES)
+        kernel.forget(box)
     equal_least(len(waits(recording(box), service.waits)), 100, "waits")
+    judge_report(box, service, sick_from)
+
+
+def judge_report(box, service, sick_from, but=()):
     bad = [f for f in box.findings() if f["severity"] in ("critical", "warning")]
-    false = [said(f) for f in bad if f["from_ns"] < sick_from]
+    false = [said(f) for f in bad if f["from_ns"] < sick_from and f["id"] not in but]
     check(not false, "said of a healthy service:\n" + "\n".join(false))
     if service.sicken:
         ids = {f["id"] for f in bad}
@@ -77,7 +89,7 @@ HEALTHY_AND_BUSY = [name for name in HEALTHY if name != "haproxy"]
 
 @harness.parametrise(HEALTHY)
 def a_healthy_service_is_not_blamed(box, name):
-    judge(box, name)
+    judge(box, name, both_sides=kernel.refused_here() is None)
 
 
 @harness.parametrise(HEALTHY_AND_BUSY)
@@ -85,13 +97,6 @@ def nor_on_a_busy_machine(box, name):
     for _ in range(2 * (os.cpu_count() or 1)):
         box.start([os.path.join(harness.PROGS, "busy")], shim=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     judge(box, name)
-
-
-@harness.parametrise(HEALTHY)
-def nor_where_the_kernels_side_watched(box, name):
-    """What it sees besides: waits for a CPU, of which a machine with clients on it has some, and each sleep in the kernel."""
-    kernel.need_kernel()
-    judge(box, name, both_sides=True)
 
 
 harness.main()

@@ -235,10 +235,10 @@ def a_crowd_whose_workers_are_woken_and_not_run(box):
     n = room_for_a_crowd()
     for _ in range(HOGS * (os.cpu_count() or 1)):
         box.start([os.path.join(harness.PROGS, "busy")], shim=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    idle = idle_seconds()
+    idle = harness.idle_seconds()
     began = time.monotonic()
     _, truth, _ = crowd(box, n, [harness.D9, "run", "--quiet", "--kernel", "on", "--dir", box.dir, "--"], shim=False)
-    busy = 1 - (idle_seconds() - idle) / (time.monotonic() - began) / (os.cpu_count() or 1)
+    busy = 1 - (harness.idle_seconds() - idle) / (time.monotonic() - began) / (os.cpu_count() or 1)
     report = json_of(box, "report")
     print("# %d connections, CPUs %d %% busy: %s" % (n, 100 * busy, truth))
     print("# " + "\n# ".join(said(report["findings"])))
@@ -250,13 +250,6 @@ def a_crowd_whose_workers_are_woken_and_not_run(box):
     check({v["tid"] for v in f["victims"]} | {f["tid"]}, "nobody waited: %s" % f)
     threads = json_of(box, "runq")
     equal(threads["had_cpu"][0]["name"], "busy", "who had the CPUs most")
-
-
-def idle_seconds():
-    """Of all CPUs, since the machine began; what waits for a disk is idle too."""
-    with open("/proc/stat") as f:
-        fields = f.readline().split()
-    return (int(fields[4]) + int(fields[5])) / os.sysconf("SC_CLK_TCK")
 
 
 harness.main()
