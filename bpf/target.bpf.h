@@ -166,6 +166,12 @@ static __always_inline d9_u64 queued_for(struct task_struct *p)
 	return has_account(p) ? ago(p, p->sched_info.last_queued) : 0;
 }
 
+/* How long who leaves the CPU now has had it. */
+static __always_inline d9_u64 ran_for(struct task_struct *p)
+{
+	return has_account(p) ? ago(p, p->sched_info.last_arrival) : 0;
+}
+
 /* The account begins with the first wait that is seen from its beginning. */
 static __always_inline void set_base(struct thread *v, d9_u64 delay)
 {

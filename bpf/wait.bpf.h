@@ -35,12 +35,15 @@ static __always_inline void end_wait(struct task_struct *p, struct thread *v, st
 	r->e.flags = v->flags;
 	r->e.prev = -1;
 	r->e.prev_pid = 0;
+	r->e.ran = 0;
 	r->prev_name[0] = 0;
 	if (prev) {
 		r->e.prev = prev->pid;
 		r->e.prev_pid = prev->tgid;
-		if (prev->pid)
+		if (prev->pid) {
+			r->e.ran = ran_for(prev);
 			bpf_probe_read_kernel(r->prev_name, sizeof(r->prev_name), prev->comm);
+		}
 	} else {
 		r->e.flags |= D9_KERNEL_RECKONED;
 	}

@@ -97,6 +97,7 @@ static void worst_json(struct d9_json *j, const struct runq *r, struct d9_ref re
 		d9_json_i64(j, "tid", q->prev);
 		d9_json_i64(j, "pid", q->prev_pid);
 		d9_json_str(j, "name", r->m->t->names.v[q->name]);
+		d9_json_known(j, "for_ns", q->had ? q->had : D9_NOT_KNOWN);
 		d9_json_end_object(j);
 	} else {
 		d9_json_null(j, "had_cpu");
@@ -164,7 +165,8 @@ static void who_text(const struct runq *r)
 	char a[32];
 	if (!r->who.had.n)
 		return;
-	printf("\n  %10s %8s  who had the CPU at the end of the waits that were told one by one\n", "total", "waits");
+	printf("\n  %10s %8s  who was seen to have the CPU, up to the end of the waits that were told one by one\n",
+	       "total", "waits");
 	for (size_t i = 0; i < r->who.had.n && i < WHO_MAX; i++) {
 		const struct d9_had_cpu *h = &r->who.had.v[i];
 		printf("  %10s %8llu  %s%s\n", d9_format_duration(h->total, a), (unsigned long long)h->count,
@@ -188,7 +190,8 @@ static void worst_text(const struct runq *r)
 		       (unsigned long long)(us / 1000000), (unsigned long long)(us % 1000000), th->tid, th->name,
 		       how(q), q->cpu);
 		if (q->prev > 0)
-			printf("%s %d", r->m->t->names.v[q->name], q->prev);
+			printf("%s %d%s%s", r->m->t->names.v[q->name], q->prev, q->had ? " for " : "",
+			       q->had ? d9_format_duration(q->had, a) : "");
 		else
 			printf("%s", q->prev ? "not seen" : "idle");
 		const char *waker = q->waker > 0 ? name_of(r, q->waker) : NULL;

@@ -12,9 +12,10 @@
 #define SUM_MIN_NS 200000000ull /* short waits are worth a word from here on, */
 #define SHARE_MIN 0.25          /* and if they are this much of a thread's time */
 #define OWN_SHARE_MIN 0.25      /* of the time in which a program's threads ran or could have run */
-#define OWN_MIN 0.7   /* of its waits its own threads had the CPU, and more than one for each CPU could run, or */
-#define CROWD_OWN 0.3 /* not so much, but there are */
-#define CROWD_MIN 2.0 /* as many of them for each CPU that could run */
+#define OWN_MIN \
+	0.7 /* of the time that somebody was seen to have the CPU its own threads had it, and more than one for each CPU could run, or */
+#define CROWD_OWN 0.3            /* not so much, but there are */
+#define CROWD_MIN 2.0            /* as many of them for each CPU that could run */
 #define STARVED_NS 1000000000ull /* a thread that waited so long, and half of its time, is in need of help at once */
 #define FEW 2                    /* as many waits of 10 ms, */
 #define FEW_NS 15000000ull       /* and none of so much, come about on any machine that has other work too */
@@ -164,7 +165,7 @@ static void judge_own(const struct search *s, const struct d9_wait_group *p)
 		D9_EACH_WAIT (q, m, p->threads.v[i])
 			if (!(q->flags & D9_KERNEL_CLAIMED))
 				d9_who_add(&who, q);
-	double own = who.total ? (double)who.own / (double)who.total : 0;
+	double own = who.seen ? (double)who.own / (double)who.seen : 0;
 	d9_who_fini(&who);
 	double crowd = own < CROWD_OWN ? 0 : crowd_of(m, p);
 	if (crowd < (own < OWN_MIN ? CROWD_MIN : 1))
@@ -249,11 +250,13 @@ static const char *what_happened(const struct d9_runq *q)
 	return q->flags & D9_RUNQ_PREEMPTED ? "was preempted" : q->flags & D9_RUNQ_NEW ? "was made" : "was woken";
 }
 
-static void had_cpus(const struct d9_who *who, char *buf, size_t n)
+/* Of waits that came to so much. */
+static void had_cpus(const struct d9_who *who, d9_u64 waited, char *buf, size_t n)
 {
 	char names[120];
+	bool mostly = who->seen >= waited / 2;
 	if (who->had.n)
-		snprintf(buf, n, "%s had its CPUs", d9_who_names(who, names, sizeof(names)));
+		snprintf(buf, n, "%s had its CPUs%s", d9_who_names(who, names, sizeof(names)), mostly ? "" : " last");
 	else
 		snprintf(buf, n, "nobody else was seen on its CPUs");
 }
@@ -287,7 +290,7 @@ static bool judge_long(const struct search *s, const struct d9_wait_group *p)
 		const struct d9_runq *q = &m->t->threads.v[d.worst.thread].kernel.runq.v[d.worst.index];
 		struct d9_finding *f = add_finding(m, s->out, "kernel-delay", d.worst.thread);
 		char thread[96], dur[32], had[160];
-		had_cpus(&who, had, sizeof(had));
+		had_cpus(&who, d.total, had, sizeof(had));
 		f->severity = d.max >= D9_CRITICAL_NS || is_starved(m, d.worst.thread) ? D9_CRITICAL
 			      : d.count <= FEW && d.max < FEW_NS                       ? D9_INFO
 										       : D9_WARNING;
@@ -334,11 +337,11 @@ static void judge_sum(const struct search *s, const struct d9_wait_group *all)
 	find_delays(s, p, 0, &pids);
 	/* What was told one by one must be most of it, or nothing is known of who had the CPUs. */
 	bool known = d.total * 2 >= most,
-	     one = known && pids.had.n && !pids.had.v[0].own && pids.had.v[0].total / 7 * 10 >= pids.total;
+	     one = known && pids.had.n && !pids.had.v[0].own && pids.had.v[0].total / 7 * 10 >= pids.seen;
 	if (d.count) {
 		struct d9_finding *f = add_finding(m, s->out, one ? "noisy-neighbour" : "kernel-delay", worst);
 		char thread[96], dur[32], had[160];
-		had_cpus(one ? &pids : &names, had, sizeof(had));
+		had_cpus(one ? &pids : &names, d.total, had, sizeof(had));
 		f->harm = most;
 		f->count = d.count;
 		d9_finding_title(f, "%s waited %s for a CPU, %.0f %% of its time%s%s",

@@ -15,14 +15,11 @@ void d9_who_begin(struct d9_who *w, const struct d9_model *m, bool by_process)
 
 void d9_who_add(struct d9_who *w, const struct d9_runq *q)
 {
-	d9_u64 dur = q->t1 - q->t0;
-	w->total += dur;
-	if (q->prev <= 0) {
-		w->idle += dur;
+	if (q->prev <= 0)
 		return;
-	}
+	w->seen += q->had;
 	bool own = d9_map_get(&w->own_pids, (d9_u32)q->prev_pid) != D9_MAP_EMPTY;
-	w->own += own ? dur : 0;
+	w->own += own ? q->had : 0;
 	d9_u64 key = w->by_process ? (d9_u32)q->prev_pid : (d9_u64)own << 32 | q->name;
 	d9_u32 i = d9_map_get(&w->index, key);
 	if (i == D9_MAP_EMPTY) {
@@ -32,9 +29,9 @@ void d9_who_add(struct d9_who *w, const struct d9_runq *q)
 	}
 	struct d9_had_cpu *h = &w->had.v[i];
 	h->count++;
-	h->total += dur;
-	if (dur > h->most) {
-		h->most = dur;
+	h->total += q->had;
+	if (!h->most || q->had > h->most) {
+		h->most = q->had;
 		h->name = q->name;
 		h->pid = q->prev_pid;
 	}
@@ -45,6 +42,8 @@ static int longest_first(const void *a, const void *b)
 	const struct d9_had_cpu *x = a, *y = b;
 	if (x->total != y->total)
 		return x->total > y->total ? -1 : 1;
+	if (x->count != y->count)
+		return x->count > y->count ? -1 : 1;
 	return x->name != y->name ? d9_by(x->name, y->name) : d9_by((d9_u32)x->pid, (d9_u32)y->pid);
 }
 

@@ -9,12 +9,12 @@ struct d9_had_cpu {
 	bool own;    /* a process of the recording */
 	d9_u64 count, total, most;
 };
+/* A wait tells of the last one who had the CPU, and for how long: that counts.  Who had it before is not seen. */
 struct d9_who {
 	const struct d9_model *m;
 	bool by_process;               /* else by name */
 	D9_VEC(struct d9_had_cpu) had; /* after d9_who_finish: the longest first */
-	d9_u64 total, own,
-		idle; /* time waited; while threads of the recording had it; while nobody did, or nobody was seen */
+	d9_u64 seen, own;              /* how long somebody was seen to have it, and threads of the recording */
 	struct d9_map index;
 	struct d9_map own_pids; /* processes of the recording, in the initial PID namespace */
 };

@@ -12,6 +12,7 @@
 /* It could run from t0 on, and ran at t1. */
 struct d9_runq {
 	d9_u64 t0, t1, waking; /* waking: 0 = not seen */
+	d9_u64 had;            /* so long of the wait prev was seen to have the CPU, up to t1 */
 	d9_i32 waker, prev, prev_pid;
 	d9_u32 name; /* of prev: index into the trace's names */
 	d9_u32 cpu, from_cpu;

@@ -76,6 +76,7 @@ static void take_runq(struct reading *r, struct d9_kernel_side *side)
 	d9_vec_push(&side->runq, (struct d9_runq){.t0 = begin_of(r, e->dur),
 						  .t1 = r->ev->t,
 						  .waking = ns(r, e->waking),
+						  .had = e->ran < e->dur ? e->ran : e->dur,
 						  .waker = e->waker,
 						  .prev = e->prev,
 						  .prev_pid = e->prev_pid,

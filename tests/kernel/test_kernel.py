@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """d9-kernel against programs that know better: the kernel's own account of waits, moments that the program took, calls that it made."""
+import bisect
 import os
 import shutil
 import signal
@@ -52,6 +53,25 @@ def waits_come_to_what_the_kernel_counts(box):
     check(sum(delay for delay, _ in compared.values()) > 3_000_000_000, "the program was given all CPUs that it wanted")
     check("own account" not in r.err, r.err)
     equal(of(events, "gap"), [], "gaps")
+    who_had_it_is_told_for_how_long(events, set(compared))
+
+
+def who_had_it_is_told_for_how_long(events, tids):
+    """Where it was another of them, that one's own last wait says since when; or a later one that was too short to be told of."""
+    ended = {tid: sorted(w["t_ns"] + w["dur_ns"] for w in of(events, "runq", tid=tid)) for tid in tids}
+    exact = less = told = 0
+    for w in of(events, "runq"):
+        until, since = w["t_ns"] + w["dur_ns"], ended.get(w["prev"], [])
+        had = bisect.bisect_left(since, until)
+        if not had or w["tid"] == w["prev"]:
+            continue
+        told += 1
+        off = until - since[had - 1] - w["ran_ns"]
+        exact += abs(off) < 1_000_000
+        less += off >= 1_000_000
+    equal_least(told, 50, "waits in which one of the program's own threads had the CPU")
+    equal_least(exact + less, told * 95 // 100, "of %d, those whose end does not say less" % told)
+    equal_least(exact, told // 4, "of %d, those whose end says as much" % told)
 
 
 @test

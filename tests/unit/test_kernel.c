@@ -1,6 +1,7 @@
 /* What d9-kernel recorded: how it is joined to the service, what the model makes of it, and what is found; with chosen times. */
 #include "model_case.h"
 
+#include "cli/kernel_groups.h"
 #include "cli/kernel_stack.h"
 #include "cli/kernel_who.h"
 #include "cli/syscall_name.h"
@@ -558,6 +559,42 @@ START_TEST(cpu_oversubscribed)
 }
 END_TEST
 
+/* Who came last before a wait's end had the CPU for a moment; for how long counts, and of the rest nobody knows. */
+START_TEST(who_had_the_cpu_by_how_long)
+{
+	worker(MS(1));
+	kernel(1);
+	tb_thread(&B, 40, 7, 100, "svc");
+	for (int i = 0; i < 9; i++) {
+		struct tb_runq q = {.t0 = MS(20 * i),
+				    .t1 = MS(20 * i + 12),
+				    .ran = MS(0.1),
+				    .prev = 5,
+				    .prev_pid = 5,
+				    .name = "short"};
+		if (i % 3 == 0)
+			q = (struct tb_runq){
+				.t0 = q.t0, .t1 = q.t1, .ran = MS(20), .prev = 6, .prev_pid = 6, .name = "long"};
+		tb_runq(&B, 40, q);
+	}
+	analyse();
+	struct d9_who w;
+	d9_who_begin(&w, M, false);
+	D9_EACH_WAIT (q, M, thread(100))
+		d9_who_add(&w, q);
+	d9_who_finish(&w);
+	ck_assert_uint_eq(w.had.n, 2);
+	ck_assert_str_eq(T->names.v[w.had.v[0].name], "long");
+	ck_assert_uint_eq(w.had.v[0].total, 3 * MS(12)); /* before the wait it was nobody's loss */
+	ck_assert_uint_eq(w.had.v[1].total, 6 * MS(0.1));
+	ck_assert_uint_eq(w.seen, 3 * MS(12) + 6 * MS(0.1));
+	char names[64];
+	ck_assert_str_eq(d9_who_names(&w, names, sizeof(names)), "long");
+	d9_who_fini(&w);
+	says(only("kernel-delay"), "; long had its CPUs last");
+}
+END_TEST
+
 START_TEST(noisy_neighbour)
 {
 	share_cpus("backup", 900, 0);
@@ -812,6 +849,7 @@ int main(void)
 					   kernel_delay_without_hooks,
 					   cpu_oversubscribed,
 					   noisy_neighbour,
+					   who_had_the_cpu_by_how_long,
 					   disk_stall_in_a_pool,
 					   short_waits_for_a_disk_are_nothing,
 					   page_fault_stall,

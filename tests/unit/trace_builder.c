@@ -392,6 +392,7 @@ void tb_runq(struct tb *b, d9_u32 thread, struct tb_runq q)
 	e.waker = q.waker;
 	e.prev = q.prev;
 	e.prev_pid = q.prev_pid;
+	e.ran = q.ran ? q.ran : e.dur;
 	e.flags = q.flags ? q.flags : 2;
 	const char *name = q.name ? q.name : "";
 	tb_raw(b, thread, &e, sizeof(e), *name ? D9_TAIL_STRING : 0, name, strlen(name));

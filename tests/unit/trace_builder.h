@@ -73,6 +73,7 @@ void tb_exec(struct tb *b, d9_u32 thread, d9_u64 t, d9_i32 pid, const char *path
 /* What d9-kernel says. */
 struct tb_runq {
 	d9_u64 t0, t1;
+	d9_u64 ran; /* prev; 0 = all the while */
 	d9_i32 prev, prev_pid, waker;
 	d9_u32 flags;
 	const char *name; /* of prev */
