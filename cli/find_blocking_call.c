@@ -56,6 +56,22 @@ bool d9_only_starved_of_cpu(const struct d9_model *m, d9_u32 thread, const struc
 	return dur < delay + D9_WARN_NS;
 }
 
+/*
+ * A call that takes long only if something is wrong may take long in the kernel itself: packets that came for others are handled in a send.
+ * The kernel's side tells of sleeps half as long, and told of none in it.
+ */
+static bool did_not_sleep(const struct d9_model *m, d9_u32 thread, const struct d9_span *s)
+{
+	const struct d9_kernel_side *k = &m->t->threads.v[thread].kernel;
+	size_t i = D9_FIRST_AFTER(k->offcpu.v, k->offcpu.n, t1, s->t0);
+	if (!d9_model_watched(m, thread, s->t0, s->t1) || (i < k->offcpu.n && k->offcpu.v[i].t0 < s->t1))
+		return false;
+	for (i = 0; i < k->offcpu.n; i++)
+		if (d9_offcpu_blocked(&k->offcpu.v[i]) <= d9_span_dur(s) / 2)
+			return true;
+	return false;
+}
+
 /* The hook whose unclaimed calls took longest in the poll: its longest call, and their sum. */
 static d9_u32 main_call(const struct d9_model *m, d9_u32 thread, const struct d9_poll *p, d9_u64 *ret_sum)
 {
@@ -263,6 +279,8 @@ static void look(struct d9_model *m, d9_u32 thread, incidents *all, struct d9_ma
 		struct incident in = {.thread = thread, .poll = i, .poll_ns = p->t1 - p->t0, .count = 1};
 		if (in.poll_ns < D9_WARN_NS || d9_poll_is_job(m, thread, p) || !find_call(m, thread, p, &in) ||
 		    in.blocked < D9_WARN_NS || d9_only_starved_of_cpu(m, thread, &in.call))
+			continue;
+		if (in.ref.what == D9_REF_SPAN && is_doubtful(in.call.kind) && did_not_sleep(m, thread, &in.call))
 			continue;
 		if (is_replaced(m, thread, p, &in.call) || is_relieved(m, relieved, thread, &in.call))
 			continue;

@@ -731,6 +731,26 @@ START_TEST(a_call_that_had_no_cpu)
 }
 END_TEST
 
+/* 0: it was in the kernel on a CPU, for there is no word of a sleep where shorter ones are told of; 1: it slept. */
+START_TEST(a_call_that_did_not_sleep)
+{
+	d9_u64 t = worker(MS(70));
+	tb_span(&B, 1, tb_site(&B, "send", 0x7000, 800, NULL),
+		(struct tb_span){.t0 = t + MS(2), .t1 = t + MS(62), .fd = 9});
+	kernel(1);
+	tb_thread(&B, 40, 7, 100, "svc");
+	tb_offcpu(&B, 40, (struct tb_offcpu){.t0 = MS(1), .t1 = MS(5), .nr = SYS_epoll_wait, .state = 1});
+	if (_i)
+		tb_offcpu(&B, 40, (struct tb_offcpu){.t0 = t + MS(10), .t1 = t + MS(55), .nr = SYS_sendto, .state = 1});
+	tb_runq_total(&B, 40, MS(900), 1, MS(1), MS(1), NULL, 0);
+	analyse();
+	if (_i)
+		ck_assert_uint_eq(measured(only("blocking-call"), "blocked_ns"), MS(60));
+	else
+		nothing();
+}
+END_TEST
+
 START_TEST(short_waits_for_a_disk_are_nothing)
 {
 	worker(MS(9));
@@ -861,6 +881,7 @@ int main(void)
 					  kernel_delay_now_and_then,
 					  disk_stall_in_a_job,
 					  a_call_that_had_no_cpu,
+					  a_call_that_did_not_sleep,
 					  disk_stall_on_an_event_loop};
 	Suite *s = suite_create("kernel");
 	TCase *a = tcase_create("trace"), *b = tcase_create("plain");
