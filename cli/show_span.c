@@ -1,4 +1,5 @@
 /* Spans: finished calls, parks, polls and calls that have not ended, in one form. */
+#include "kernel_who.h"
 #include "show.h"
 #include "syscall_name.h"
 
@@ -115,6 +116,24 @@ static struct d9_split split(const struct d9_model *m, struct d9_ref ref, const 
 	return split_wait(m, ref.thread, r->t0, r->t1);
 }
 
+/* Who was seen to have the CPU in what of it the thread could run. */
+static void who_had_cpu(struct d9_who *ret, const struct d9_model *m, struct d9_ref ref, const struct d9_ref_info *r,
+			const struct d9_split *s)
+{
+	const struct d9_kernel_side *k = &m->t->threads.v[ref.thread].kernel;
+	size_t i = D9_FIRST_AFTER(k->runq.v, k->runq.n, t1, r->t0);
+	*ret = (struct d9_who){.m = m};
+	if (!s->runnable || s->runnable == D9_NOT_KNOWN)
+		return;
+	d9_who_begin(ret, m, false);
+	for (; i < k->runq.n && k->runq.v[i].t0 < r->t1; i++) {
+		struct d9_runq within = k->runq.v[i];
+		within.had = d9_overlap(within.t1 - within.had, within.t1, r->t0, r->t1);
+		d9_who_add(ret, &within);
+	}
+	d9_who_finish(ret);
+}
+
 static void split_json(struct d9_json *j, const struct d9_model *m, struct d9_ref ref, const struct d9_ref_info *r)
 {
 	struct d9_split s = split(m, ref, r);
@@ -122,6 +141,17 @@ static void split_json(struct d9_json *j, const struct d9_model *m, struct d9_re
 	d9_json_known(j, "runnable_ns", s.runnable);
 	d9_json_u64(j, "blocked_ns", s.blocked);
 	d9_json_known(j, "unexplained_ns", s.unexplained);
+	d9_json_array(j, "had_cpu");
+	struct d9_who who;
+	who_had_cpu(&who, m, ref, r, &s);
+	for (size_t i = 0; i < who.had.n; i++) {
+		d9_json_object(j, NULL);
+		d9_json_str(j, "name", m->t->names.v[who.had.v[i].name]);
+		d9_json_u64(j, "total_ns", who.had.v[i].total);
+		d9_json_end_object(j);
+	}
+	d9_who_fini(&who);
+	d9_json_end_array(j);
 }
 
 d9_u64 d9_show_task(const struct d9_model *m, struct d9_ref ref)
@@ -215,6 +245,41 @@ static void what_text(FILE *f, const struct d9_model *m, const struct d9_ref_inf
 	fprintf(f, " %-30s", what);
 }
 
+#define PART_MIN 20 /* a twentieth of it is worth a word */
+
+static bool part_text(FILE *f, const char *what, d9_u64 ns, d9_u64 of, bool *begun)
+{
+	char dur[32];
+	if (!ns || ns == D9_NOT_KNOWN || ns < of / PART_MIN)
+		return false;
+	fprintf(f, "%s%s %s", *begun ? ", " : " [", what, d9_format_duration(ns, dur));
+	return *begun = true;
+}
+
+/* Of a poll all parts; of a wait what it could have run: the rest is the wait.  Nothing where it is not known, or goes without saying. */
+static void split_text(FILE *f, const struct d9_model *m, struct d9_ref ref, const struct d9_ref_info *r)
+{
+	struct d9_split s = split(m, ref, r);
+	struct d9_who who;
+	bool poll = ref.what == D9_REF_POLL, begun = false;
+	char names[120];
+	if (!poll && (ref.what == D9_REF_RUNQ || s.runnable == D9_NOT_KNOWN))
+		return;
+	if (poll)
+		part_text(f, "on CPU", s.on_cpu, r->t1 - r->t0, &begun);
+	if (part_text(f, "without a CPU", s.runnable, r->t1 - r->t0, &begun)) {
+		who_had_cpu(&who, m, ref, r, &s);
+		if (who.had.n)
+			fprintf(f, " (%s%s)",
+				who.seen >= s.runnable / 2 ? "" : "last: ", d9_who_names(&who, names, sizeof(names)));
+		d9_who_fini(&who);
+	}
+	if (poll)
+		part_text(f, "blocked", s.blocked, r->t1 - r->t0, &begun);
+	if (begun)
+		putc(']', f);
+}
+
 void d9_show_span_text(FILE *f, const struct d9_model *m, struct d9_ref ref)
 {
 	struct d9_ref_info r = d9_ref_info(m, ref);
@@ -227,8 +292,10 @@ void d9_show_span_text(FILE *f, const struct d9_model *m, struct d9_ref ref)
 	struct d9_stack *s = d9_must_alloc(1, sizeof(*s));
 	d9_show_resolve(m->t, m->t->threads.v[ref.thread].proc, r.stack,
 			r.site == D9_NO_INDEX ? 0 : m->t->sites.v[r.site].ra, s);
-	fprintf(f, " %s\n", d9_show_headline(s, 2, where, sizeof(where)));
+	fprintf(f, " %s", d9_show_headline(s, 2, where, sizeof(where)));
 	free(s);
+	split_text(f, m, ref, &r);
+	putc('\n', f);
 }
 
 void d9_show_why_empty(const struct d9_model *m, d9_u32 kind)

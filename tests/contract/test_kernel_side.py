@@ -113,7 +113,11 @@ def the_others(box):
     spans = document(box, "spans", "spans", "--kind", "offcpu")["spans"]
     equal((spans[0]["hook"], spans[0]["runnable_ns"], spans[0]["fd"]), ("fsync", 1_000_000, 9), "the longest wait")
     check("offcpu in fsync" in box.d9("spans", "--kind", "offcpu", box.dir).out, "no line of it")
-    check(document(box, "spans", "spans", "--kind", "runq")["spans"][0]["runnable_ns"] == 18_000_000, "the longest wait for a CPU")
+    longest = document(box, "spans", "spans", "--kind", "runq")["spans"][0]
+    equal((longest["runnable_ns"], longest["had_cpu"]), (18_000_000, [{"name": "cc1 ?[31m", "total_ns": 18_000_000}]), "the longest wait for a CPU")
+    wait = next(s for s in document(box, "spans", "spans", "--kind", "epoll")["spans"] if s["runnable_ns"])
+    check(0 < sum(h["total_ns"] for h in wait["had_cpu"]) <= wait["runnable_ns"], "who had the CPU in a wait of which that was a part: %s" % wait)
+    check("[without a CPU " in box.d9("spans", "--kind", "epoll", box.dir).out, "the text does not split it")
     box.d9("report", "--fail-if", "runq.max>17ms", box.dir, rc=1)
     box.d9("report", "--fail-if", "offcpu>10s,runq>20ms", box.dir)
     out = box.d9("report", box.dir).out
