@@ -54,21 +54,27 @@ static int begin(struct d9_krecorder *r)
 	if (!e)
 		e = d9_kthreads_define_all(r->threads, r->seg);
 	r->flushed = d9_kseg_mono();
+	return e;
+}
+
+static bool begin_or_wait(struct d9_krecorder *r)
+{
+	int e = begin(r);
 	if (!e)
-		return 0;
+		return true;
 	if (!r->retry)
 		d9_ksay_warn(
 			"cannot write a segment: %s; what comes meanwhile is counted as lost, and it is tried again",
 			strerror(-e));
 	r->retry = d9_kseg_mono() + RETRY_NS;
-	return e;
+	return false;
 }
 
-static int roll(struct d9_krecorder *r)
+static bool roll(struct d9_krecorder *r)
 {
 	(void)d9_kseg_end(r->seg);
 	d9_kseg_evict(r->seg);
-	return begin(r);
+	return begin_or_wait(r);
 }
 
 /* An event of a thread, after what defines it; where the segment's dictionary has no room for it, in the next. */
@@ -80,7 +86,7 @@ static void put(struct d9_krecorder *r, struct d9_kthread *t, d9_u32 id, const v
 		err = d9_kthread_define(t, r->seg);
 		if (!err)
 			err = d9_kseg_add(r->seg, t->id, id, e, tail_kind, tail, n);
-		if (err != -EOVERFLOW || roll(r))
+		if (err != -EOVERFLOW || !roll(r))
 			break;
 	}
 	r->strangers += err != 0;
@@ -320,7 +326,7 @@ enum d9_kpass d9_krecorder_pass(struct d9_krecorder *r)
 {
 	d9_u64 now = d9_kseg_mono();
 	r->listed = false;
-	if (!d9_kseg_number(r->seg) && now >= r->retry && !begin(r))
+	if (!d9_kseg_number(r->seg) && now >= r->retry && begin_or_wait(r))
 		r->retry = 0;
 	bool more = d9_kload_consume(r->load, take, r), again = put_gap(r, now);
 	if (now - r->looked >= LOOK_NS) {

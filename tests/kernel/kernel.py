@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import LIMIT, PROGS, Result, Skip, check, need_root, wait_until
+from harness import LIMIT, PROGS, Result, Skip, check, equal, need, need_root, wait_until
 
 KERNEL = os.environ.get("D9_KERNEL", "")
 MUTANT = os.environ.get("D9_KERNEL_MUTANT", "")
@@ -59,6 +59,12 @@ class Program:
         return lines
 
 
+def chatter(box):
+    program = Program(box, "kernel_family", "chatter")
+    wait_until(lambda: "CHATTERS" in program.said().out, "it does not begin")
+    return program
+
+
 def start(box, *options, binary=None, folder=None, wrap=(), env=None):
     """d9-kernel, ready."""
     os.makedirs(os.path.dirname(folder or box.dir), exist_ok=True)
@@ -68,6 +74,37 @@ def start(box, *options, binary=None, folder=None, wrap=(), env=None):
         p.wait(LIMIT)
         raise AssertionError("d9-kernel says %r and ends with %s: %s" % (line, p.returncode, p.stderr.read()))
     return p
+
+
+def refuses(box, rc, words, *argv, binary=None, wrap=(), env=None):
+    """It records nothing: says so in one sentence that has those words, with that exit code, and leaves nothing in its folder."""
+    folder = os.path.join(box.path, "refused")
+    os.makedirs(folder, exist_ok=True)
+    r = box.run([*wrap, binary or KERNEL, *argv, *["--dir", folder] * ("--dir" not in argv)], shim=False, env=env)
+    told = "%s %s: exit %d, %r" % (wrap, argv, r.rc, r.err)
+    check(r.rc == rc and words in r.err and r.err.startswith("d9-kernel: ") and r.err.count("\n") == 1, "%s, not %d and %r" % (told, rc, words))
+    equal((r.out, os.listdir(folder)), ("", []), "stdout, and what it left")
+    return r
+
+
+def with_mounts(*commands):
+    """What stands before a command that runs where these were done, and nobody else sees them."""
+    return [need("unshare"), "--mount", "sh", "-ec", "; ".join((*commands, 'exec "$@"')), "sh"]
+
+
+# A filter that answers bpf() with an error, as a container's does.
+FILTERED = """
+import ctypes, os, struct, sys
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, 321), (6, 0, 0, 0x50000 | int(sys.argv[1])), (6, 0, 0, 0x7fff0000)]
+lines = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
+if ctypes.CDLL(None).prctl(22, 2, struct.pack("HxxxxxxQ", len(code), ctypes.addressof(lines))):
+    sys.exit("no seccomp")
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def without_bpf(error):
+    return [sys.executable, "-c", FILTERED, str(error)]
 
 
 def stop(box, p):
@@ -102,3 +139,19 @@ def buckets(total):
 
 def files(folder):
     return sorted(n for n in os.listdir(folder) if n.startswith("k-"))
+
+
+def made_group(path):
+    try:
+        os.mkdir(path)
+        return os.path.exists(path + "/cgroup.procs")
+    except OSError:
+        return False
+
+
+def removed_group(path):
+    try:
+        os.rmdir(path)
+        return True
+    except OSError:
+        return False

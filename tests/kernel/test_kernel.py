@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from kernel import KERNEL, MUTANT, Program, buckets, files, need_kernel, of, start, stop, threads, totals
+from kernel import KERNEL, MUTANT, Program, buckets, chatter, files, made_group, need_kernel, of, removed_group, start, stop, threads, totals
 from harness import LIMIT, PROGS, Skip, check, equal, equal_least, main, need, parametrise, test, wait_until
 
 READING_NS = 10000  # of each wait: the kernel reads its clock earlier in a switch than a program in it can
@@ -354,29 +354,7 @@ def all_of_one_name_and_all_of_a_group(box):
         equal(len([t for t in threads(events).values() if t["kernel_pid"] == program.pid]), 2, "threads by " + which)
 
 
-def made_group(path):
-    try:
-        os.mkdir(path)
-        return os.path.exists(path + "/cgroup.procs")
-    except OSError:
-        return False
-
-
-def removed_group(path):
-    try:
-        os.rmdir(path)
-        return True
-    except OSError:
-        return False
-
-
 # ---- ends --------------------------------------------------------------------------------------------------
-
-
-def chatter(box):
-    program = Program(box, "kernel_family", "chatter")
-    wait_until(lambda: "CHATTERS" in program.said().out, "it does not begin")
-    return program
 
 
 def size(box):
@@ -504,102 +482,6 @@ def a_full_disk_is_waited_for(box):
         for p in box.procs:
             box.end(p)
         subprocess.run([need("umount"), "-l", small], check=True)
-
-
-# ---- what it says ------------------------------------------------------------------------------------------
-
-NOBODY = ["--reuid=65534", "--regid=65534", "--clear-groups"]
-
-
-def as_nobody(box, *caps):
-    """A copy of d9-kernel that anybody may run, what stands before it, and a folder of nobody's."""
-    os.chmod(box.path, 0o755)
-    binary, folder = os.path.join(box.path, "d9-kernel"), os.path.join(box.path, "nobodys")
-    shutil.copy(KERNEL, binary)
-    os.mkdir(folder)
-    os.chown(folder, 65534, 65534)
-    inherited = [] if not caps else ["--inh-caps=" + ",".join("+" + c for c in caps), "--ambient-caps=" + ",".join("+" + c for c in caps)]
-    return binary, folder, [need("setpriv"), *NOBODY, *inherited]
-
-
-@parametrise(["", "bpf", "perfmon"])
-def what_it_may_not_do_is_said(box, caps):
-    need_kernel()
-    program = chatter(box)
-    binary, folder, wrap = as_nobody(box, *caps.split())
-    r = box.run([*wrap, binary, "--pid", str(program.pid), "--dir", folder], shim=False)
-    equal(r.rc, 4, "exit code")
-    equal(r.out, "", "stdout")
-    lines = r.err.splitlines()
-    equal(len(lines), 1, "lines on stderr: %r" % lines)
-    missing = {"": "has not either", "bpf": "has not CAP_PERFMON", "perfmon": "has not CAP_BPF"}[caps]
-    check(missing in lines[0] and "setcap" in lines[0], lines[0])
-    equal(os.listdir(folder), [], "what it left")
-
-
-@test
-def two_capabilities_are_enough(box):
-    need_kernel()
-    program = Program(box, "kernel_offcpu", "calls")
-    binary, folder, wrap = as_nobody(box, "bpf", "perfmon")
-    k = start(box, "--pid", str(program.pid), binary=binary, folder=folder, wrap=wrap)
-    program.go()
-    program.lines("CALL", 3)
-    r = stop(box, k)
-    program.go()
-    events = box.meta(os.path.join(folder, os.listdir(folder)[0]))
-    check(of(events, "offcpu", nr=35), "no nanosleep")
-    check(not any("stack" in e for e in of(events, "offcpu")), "kernel stacks without CAP_SYSLOG")
-    equal(r.err.count("CAP_SYSLOG"), 1, "how often it is said that there are no names: %r" % r.err)
-    equal_least(len([e for e in of(events, "info") if e["text"].startswith("warning=")]), 1, "warnings on record")
-
-
-@test
-def a_user_namespace_is_told(box):
-    need_kernel()
-    program = chatter(box)
-    r = box.run([need("unshare"), "--user", "--map-root-user", KERNEL, "--pid", str(program.pid), "--dir", box.dir], shim=False)
-    if "unshare" in r.err:
-        raise Skip("no user namespaces here")
-    equal(r.rc, 4, "exit code")
-    check("user namespace" in r.err, r.err)
-
-
-@test
-def wrong_words_are_refused(box):
-    need_kernel()
-    none = str(int(open("/proc/sys/kernel/pid_max").read()) - 1)
-    for argv, rc, words in (([], 2, "takes one of"), (["--pid", "x"], 2, "process id"), (["--pid", "1", "--comm", "x"], 2, "one of"),
-                            (["--pid", "1", "--runq-min", "5"], 2, "duration"), (["--pid", "1", "--ring-mb", "3"], 2, "power of two"),
-                            (["--comm", "("], 2, "regular expression"), (["--what"], 2, ""), (["--pid", none], 3, "no such process"),
-                            (["--comm", "no-such-name"], 3, "no process"), (["--cgroup", "/no/such"], 3, "no control group"),
-                            (["--session", box.path], 3, "nothing that lives")):
-        r = box.run([KERNEL, *argv], shim=False)
-        equal(r.rc, rc, "exit code of %s" % argv)
-        check(words in r.err and not r.out, "%s: %r" % (argv, r.err))
-    r = box.run([KERNEL, "--help"], shim=False, rc=0)
-    check(r.out.startswith("Usage: d9-kernel") and not r.err, "--help")
-
-
-@test
-def a_thread_is_no_process(box):
-    need_kernel()
-    program = chatter(box)
-    tid = next(t for t in os.listdir("/proc/%d/task" % program.pid) if t != str(program.pid))
-    r = box.run([KERNEL, "--pid", tid], shim=False, rc=3)
-    check("--pid %d" % program.pid in r.err, r.err)
-
-
-@test
-def a_link_is_no_folder(box):
-    need_kernel()
-    program = chatter(box)
-    os.mkdir(os.path.join(box.path, "elsewhere"))
-    os.symlink(os.path.join(box.path, "elsewhere", "missing"), os.path.join(box.path, "link"))
-    p = start(box, "--pid", str(program.pid), folder=os.path.join(box.path, "link"))
-    r = box.finish(p)
-    equal(r.rc, 3, "exit code")
-    check("cannot make the folder" in r.err, r.err)
 
 
 if __name__ == "__main__":
