@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from kernel import KERNEL, MUTANT, Program, buckets, chatter, files, made_group, need_kernel, of, removed_group, start, stop, threads, totals
+from kernel import KERNEL, MUTANT, Program, a_group_of_ours, buckets, chatter, files, join, made_group, need_kernel, of, removed_group, start, stop, threads, totals, with_mounts
 from harness import LIMIT, PROGS, Skip, check, equal, equal_least, main, need, parametrise, test, wait_until
 
 READING_NS = 10000  # of each wait: the kernel reads its clock earlier in a switch than a program in it can
@@ -190,18 +190,17 @@ def requests_to_a_disk_are_the_threads(box):
     check(all(e["error"] == 0 and e["dev"] >> 20 for e in inside), "a request without a disk, or with an error: %s" % inside)
 
 
-@test
-def a_quota_is_counted(box):
+@parametrise(["its own", "of the group above"])
+def a_quota_is_counted(box, whose):
     need_kernel()
-    group = next((g for g in ("/sys/fs/cgroup/d9-quota-%d" % os.getpid(), "/sys/fs/cgroup/cpu/d9-quota-%d" % os.getpid()) if made_group(g)), None)
-    if not group:
-        raise Skip("control groups cannot be made here")
+    group = a_group_of_ours("quota")
+    inner = group + "/inner" if whose != "its own" else group
     program = Program(box, "kernel_runq", "load", "2")
     try:
+        check(inner == group or made_group(inner), "no group in a group")
         if not limited(group):
             raise Skip("the groups here have no CPU quota")
-        with open(group + "/cgroup.procs", "w") as f:
-            f.write(str(program.pid))
+        join(inner, program)
         before = throttled(group)
         k = start(box, "--pid", str(program.pid))
         program.go()
@@ -210,9 +209,10 @@ def a_quota_is_counted(box):
         stop(box, k)
     finally:
         box.end(program.p)
-        wait_until(lambda: removed_group(group), "the group stays")
+        for g in {inner: 0, group: 0}:
+            wait_until(lambda: removed_group(g), "the group stays")
     quotas = of(box.meta(), "quota")
-    check(quotas and quotas[-1]["cgroup"] == group, "quotas: %s" % quotas)
+    equal({q["cgroup"] for q in quotas}, {group}, "groups with a quota")
     equal((quotas[-1]["quota_ns"], quotas[-1]["period_ns"]), (50_000_000, 100_000_000), "quota and period")
     equal_least(quotas[-1]["throttled"], after - before, "periods in which it was stopped")
     equal_least(after - before, 5, "periods in which it was stopped")
@@ -222,8 +222,7 @@ def a_quota_is_counted(box):
 def limited(group):
     for name, value in (("cpu.max", "50000 100000"), ("cpu.cfs_quota_us", "50000")):
         if os.path.exists(group + "/" + name):
-            with open(group + "/" + name, "w") as f:
-                f.write(value)
+            write(group + "/" + name, value)
             return True
     return False
 
@@ -231,6 +230,62 @@ def limited(group):
 def throttled(group):
     with open(group + "/cpu.stat") as f:
         return int(dict(line.split() for line in f)["nr_throttled"])
+
+
+def write(path, text):
+    with open(path, "w") as f:
+        f.write(text)
+
+
+def counted(folder, periods, stopped, us):
+    """cpu.stat of version 2, put there whole."""
+    write(folder + "/new", "usage_usec 9\nuser_usec 5\nsystem_usec 4\nnr_periods %d\nnr_throttled %d\nthrottled_usec %d\nnr_bursts 0\n" % (periods, stopped, us))
+    os.rename(folder + "/new", folder + "/cpu.stat")
+
+
+@test
+def quotas_of_version_2_are_read(box):
+    """Where version 1 holds the CPU controller, groups of version 2 have no quota: the program is in real ones, and d9-kernel sees files of ours
+    in their place."""
+    need_kernel()
+    root = next((m for m in ("/sys/fs/cgroup/unified", "/sys/fs/cgroup") if os.path.exists(m + "/cgroup.controllers")), None)
+    top = root and "%s/d9-v2-%d" % (root, os.getpid())
+    if not top or not made_group(top):
+        raise Skip("no control groups of version 2 here")
+    groups = [top, top + "/two", top + "/two/three", top + "/two/three/four"]
+    seen = {g: os.path.join(box.path, "seen") + g[len(root):] for g in [root, *groups]}
+    os.makedirs(seen[groups[-1]])
+    for group, limit in zip([root, *groups], ("400000 100000", "max 100000", "50000 200000", None, "70000 100000")):
+        if limit:
+            write(seen[group] + "/cpu.max", limit + "\n")
+        if group != groups[-1]:
+            counted(seen[group], 1000, 100, 10_000)
+    program = chatter(box)
+    try:
+        for group in groups[1:]:
+            check(made_group(group), "no group in a group")
+        join(groups[-1], program)
+        k = start(box, "--pid", str(program.pid), wrap=with_mounts("mount --bind '%s' %s" % (seen[root], root)), env={"D9_ROTATE_SECS": "1"})
+        two = groups[1]
+        counted(seen[two], 1010, 104, 30_000)
+        counted(seen[root], 1020, 100, 10_000)
+        told = lambda **fields: [q for f in box.folders() for q in of(box.meta(f), "quota", **fields)]  # noqa: E731
+        wait_until(lambda: told(cgroup=two, throttled=4) and told(cgroup=root, periods=20), "the quotas are not told: %s" % told())
+        write(seen[two] + "/cpu.max", "max 200000\n")  # it is lifted, but what it did is still told
+        counted(seen[two], 1011, 105, 30_500)
+        wait_until(lambda: told(cgroup=two, throttled=5), "that a quota was lifted is not told: %s" % told())
+        os.unlink(seen[two] + "/cpu.stat")
+        equal(stop(box, k).err, "", "what it says")
+    finally:
+        box.end(program.p)
+        for group in reversed(groups):
+            wait_until(lambda: removed_group(group), "the group stays")
+    quotas = of(box.meta(), "quota")
+    equal({q["cgroup"] for q in quotas}, {root, two}, "groups with a quota and a count")
+    for want in ({"quota_ns": 50_000_000, "period_ns": 200_000_000, "periods": 10, "throttled": 4, "throttled_ns_ns": 20_000_000},
+                 {"quota_ns": None, "periods": 11, "throttled": 5, "throttled_ns_ns": 20_500_000}):
+        check(of(quotas, "quota", cgroup=two, **want), "no %s in %s" % (want, quotas))
+    check(of(quotas, "quota", cgroup=root, quota_ns=400_000_000, period_ns=100_000_000, periods=20, throttled=0), "that of the root: %s" % quotas)
 
 
 # ---- who is recorded ---------------------------------------------------------------------------------------
@@ -332,23 +387,20 @@ def another_program_is_still_the_process(box):
 @test
 def all_of_one_name_and_all_of_a_group(box):
     need_kernel()
-    group = next((g for g in ("/sys/fs/cgroup/d9-test-%d" % os.getpid(), "/sys/fs/cgroup/cpu/d9-test-%d" % os.getpid()) if made_group(g)), None)
+    group = a_group_of_ours("test")
     program = Program(box, "kernel_family", "chatter")
     program.lines("CHATTERS", 0)
     wait_until(lambda: "CHATTERS" in program.said().out, "it does not begin")
     try:
         by_name = start(box, "--comm", "kernel_fam[a-z]*", folder=os.path.join(box.dir, "name"))
-        if group:
-            with open(group + "/cgroup.procs", "w") as f:
-                f.write(str(program.pid))
-            by_group = start(box, "--cgroup", group, folder=os.path.join(box.dir, "group"))
-            stop(box, by_group)
+        join(group, program)
+        by_group = start(box, "--cgroup", group, folder=os.path.join(box.dir, "group"))
+        stop(box, by_group)
         stop(box, by_name)
     finally:
         box.end(program.p)
-        if group:
-            wait_until(lambda: removed_group(group), "the group stays")
-    for which in ["name"] + ["group"] * bool(group):
+        wait_until(lambda: removed_group(group), "the group stays")
+    for which in ("name", "group"):
         folder = os.path.join(box.dir, which)
         events = box.meta(os.path.join(folder, os.listdir(folder)[0]))
         equal(len([t for t in threads(events).values() if t["kernel_pid"] == program.pid]), 2, "threads by " + which)

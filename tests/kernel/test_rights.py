@@ -7,7 +7,7 @@ import stat
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from kernel import KERNEL, Program, chatter, files, made_group, need_kernel, of, refuses, removed_group, start, stop, with_mounts, without_bpf
+from kernel import KERNEL, Program, a_group_of_ours, chatter, files, join, need_kernel, of, refuses, removed_group, start, stop, with_mounts, without_bpf
 from harness import D9, PROGS, ROOT, SHIM, Skip, check, equal, equal_least, main, need, parametrise, test, wait_until
 
 NOBODY = ["--reuid=65534", "--regid=65534", "--clear-groups"]
@@ -171,13 +171,10 @@ def the_unit_records_its_service(box):
     wrap += ["--bounding-set=-all," + ",".join("+" + c for c in caps), "--no-new-privs"]
     equal((said["ProtectSystem"], said["NoNewPrivileges"]), ("strict", "yes"), "what else it may not")
     strict = with_mounts("mount --bind %s %s" % (folder, folder), "mount -o remount,bind,ro /")
-    group = next((g for g in ("/sys/fs/cgroup/d9-unit-%d" % os.getpid(), "/sys/fs/cgroup/cpu/d9-unit-%d" % os.getpid()) if made_group(g)), None)
-    if not group:
-        raise Skip("control groups cannot be made here")
+    group = a_group_of_ours("unit")
     program = Program(box, "kernel_offcpu", "calls")
     try:
-        with open(group + "/cgroup.procs", "w") as f:
-            f.write(str(program.pid))
+        join(group, program)
         argv = said["ExecStart"].split()
         equal((argv[0], argv[1], argv[3], len(argv)), ("/usr/local/bin/d9-kernel", "--cgroup", "--dir", 5), "what it starts")
         equal(argv[4], "/var/lib/" + said["StateDirectory"], "where it writes")
