@@ -36,7 +36,8 @@ struct d9_krecorder {
 	d9_u64 strangers;                      /* records of threads that are not known, or that could not be written */
 	d9_u64 told_lost;                      /* of what was lost, in gaps */
 	d9_u64 all_total, all_stat, all_count; /* of threads that have ended */
-	bool no_stat;
+	bool no_stat, told_maps;
+	d9_u32 next_module;
 };
 
 /* ---- segments -------------------------------------------------------------------------------- */
@@ -143,9 +144,26 @@ static void put_offcpu(struct d9_krecorder *r, struct d9_kthread *t, const struc
 	put(r, t, D9_EV_offcpu, &k->e, bytes ? D9_TAIL_KERNEL : D9_TAIL_NONE, text, bytes);
 }
 
+/* What is mapped where the addresses are, in this segment. */
+static void put_modules(struct d9_krecorder *r, struct d9_kprocess *p, const d9_u64 *frames, d9_u32 n)
+{
+	d9_u32 i = 0;
+	while (i < n && d9_kmodules_have(&p->modules, frames[i]))
+		i++;
+	int e = i < n && p->seen_pid ? d9_kmodules_look(&p->modules, p->seen_pid, &r->next_module) : 0;
+	if ((e == -EACCES || e == -EPERM) && !r->told_maps) {
+		r->told_maps = true;
+		d9_ksay_warn("what process %d has mapped may not be read: the program's own stacks are recorded "
+			     "without names",
+			     p->seen_pid);
+	}
+	(void)d9_kmodules_define(&p->modules, p->index, r->seg); /* else the next stack's */
+}
+
 static void put_user_stack(struct d9_krecorder *r, struct d9_kthread *t, const struct d9_k_user_stack *k)
 {
 	d9_u32 n = k->head.n < D9_K_FRAMES ? k->head.n : D9_K_FRAMES;
+	put_modules(r, t->process, k->frames, n);
 	put(r, t, D9_EV_user_stack, &k->e, D9_TAIL_FRAMES, k->frames, n * 8);
 }
 

@@ -53,7 +53,8 @@ static const struct d9_cmd commands[] = {
 	 "  d9 runq --worst 20\n"},
 	{"offcpu", d9_cmd_offcpu, "[--folded] [DIR]",
 	 "Tell what threads waited for in the kernel, by cause and by thread.",
-	 "  --folded        lines for a flame graph: thread;system call;kernel frames, and microseconds\n"
+	 "  --folded        lines for a flame graph: thread;program's frames;system call;kernel frames, and "
+	 "microseconds\n"
 	 "Needs the kernel's side of the recording: `d9 run --kernel on`, or d9-kernel beside the service.  Told are "
 	 "waits "
 	 "from\n"

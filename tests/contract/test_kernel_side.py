@@ -76,7 +76,8 @@ def offcpu(box):
     for t in doc["threads"]:
         equal(sum(c["total_ns"] for c in t["causes"]), t["total_ns"], "causes of %d" % t["tid"])
     equal(sum(t["total_ns"] for t in doc["threads"]), sum(c["total_ns"] for c in doc["causes"]), "threads and causes")
-    check("fsync < blkdev_issue_flush" in box.d9("offcpu", box.dir).out, "the text does not name the cause")
+    text = box.d9("offcpu", box.dir).out
+    check("fsync < blkdev_issue_flush" in text and "in ?+0x4711" in text, "the text does not name the cause, or where the program was: %s" % text)
     box.d9("offcpu", "--folded", "--json", box.dir, rc=2)
 
 
@@ -88,8 +89,9 @@ def folded(box):
         check(re.fullmatch(r"[^;]+(;[^;]+)+ [1-9]\d*", line) and line.isprintable(), "no folded line: %r" % line)
     equal(lines, sorted(lines), "lines in order")
     values = {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in lines}
-    equal(values["pool:1 ?[31m;fsync;ext4_sync_file;blkdev_issue_flush;io_schedule"], 252_000, "the longest")
-    equal(values["pool:1 ?[31m;fsync;ext4_sync_file;blkdev_issue_flush;io_schedule;[no CPU]"], 1000, "without a CPU")
+    equal(values["pool:1 ?[31m;?+0x4711;fsync;ext4_sync_file;blkdev_issue_flush;io_schedule"], 252_000, "the longest, with where the program was")
+    equal(values["pool:1 ?[31m;?+0x4711;fsync;ext4_sync_file;blkdev_issue_flush;io_schedule;[no CPU]"], 1000, "without a CPU")
+    equal(values["unseen by hooks;dup;alloc_fd;expand_files;synchronize_rcu_normal"], 8000, "one without a stack of the program's")
     total = sum(c["total_ns"] for c in document(box, "offcpu", "offcpu")["causes"])
     equal(sum(values.values()), total // 1000, "all of it")
 

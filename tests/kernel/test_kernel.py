@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """d9-kernel against programs that know better: the kernel's own account of waits, moments that the program took, calls that it made."""
+import json
 import os
 import shutil
 import signal
@@ -117,6 +118,30 @@ def sleeps_have_their_call_and_their_place_in_the_kernel(box):
             equal_least(longest["dur_ns"], 19_000_000, "ns of %s" % name)
             ends = longest["t_ns"] + longest["dur_ns"]
             check(any(e["t_ns"] == ends for e in of(events, "user_stack", tid=int(line["tid"]))), "no stack of the program's for %s" % name)
+
+
+@parametrise(["recorded", "not recorded"])
+def the_programs_stacks_have_names(box, how):
+    need_kernel()
+    program = Program(box, "kernel_offcpu", "nested", shim=how == "recorded")
+    if how == "recorded":
+        wait_until(box.begun, "nothing is recorded")
+    k = start(box, "--pid", str(program.pid), "--user-stacks", env={"D9_ROTATE_SECS": "1"})
+    program.go()
+    program.lines("SLEPT")
+    equal(stop(box, k).err, "", "what it says")
+    program.go()
+    box.finish(program.p)
+    modules = [e["path"] for e in of(box.meta(), "module")]
+    with open(os.path.join(PROGS, "kernel_offcpu"), "rb") as f:
+        image = f.read()
+    mine = [m.split("\0")[0] for m in modules if m.endswith("/kernel_offcpu")]
+    check(mine and bytes.fromhex(mine[0]) in image and len(mine[0]) == 40, "build ids of the program in %s" % modules)
+    folded = [line for line in box.d9("offcpu", "--folded", box.dir).out.splitlines() if ";nested;nested_middle;" in line]
+    check(any("hrtimer_nanosleep" in line and line.startswith("kernel_offcpu;") for line in folded), "its sleep is not there by name")
+    check("nested_middle" in box.d9("offcpu", box.dir).out, "nor in the text")
+    causes = json.loads(box.d9("offcpu", "--json", box.dir).out)["causes"]
+    check(any("nested_middle" in [f["symbol"] for f in c["user_stack"]] for c in causes), "nor in the document")
 
 
 def on_tmpfs(path):
