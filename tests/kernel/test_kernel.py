@@ -196,6 +196,10 @@ def slow_calls_are_there_if_asked_for(box):
         inside = [e for e in of(box.meta(os.path.join(folder, os.listdir(folder)[0])), "syscall", tid=int(line["tid"]), nr=int(line["nr"]))
                   if e["t_ns"] >= int(line["t0_ns"]) and e["t_ns"] + e["dur_ns"] <= int(line["t1_ns"]) and e["dur_ns"] >= 10_000_000]
         equal(len(inside), int(asked), "slow calls of nanosleep (asked for: %s)" % asked)
+        r = box.d9("syscalls", "--json", folder)
+        worst = [w for w in json.loads(r.out)["worst"] if (w["tid"], w["syscall"]) == (int(line["tid"]), "nanosleep")]
+        equal([w["dur_ns"] for w in worst], [e["dur_ns"] for e in inside], "the same by d9 syscalls")
+        check(asked or "--syscalls DUR" in r.err, "it is not said how to ask: %r" % r.err)
 
 
 @test
@@ -213,6 +217,9 @@ def requests_to_a_disk_are_the_threads(box):
               if e["t_ns"] >= int(line["t0_ns"]) and e["t_ns"] + e["dur_ns"] <= int(line["t1_ns"]) and e["op"] == 1]
     equal_least(sum(e["bytes"] for e in inside), 1 << 20, "bytes written by fsync")
     check(all(e["error"] == 0 and e["dev"] >> 20 for e in inside), "a request without a disk, or with an error: %s" % inside)
+    doc = json.loads(box.d9("disk", "--json", "--worst", "1000000", box.dir).out)
+    equal(sum(d["bytes"] for d in doc["devices"]), sum(e["bytes"] for e in of(box.meta(), "block_io")), "bytes by d9 disk")
+    check({(e["sector"], e["dur_ns"]) for e in inside} <= {(w["sector"], w["dur_ns"]) for w in doc["worst"] if w["tid"] == int(line["tid"])}, "requests that d9 disk lacks")
 
 
 @parametrise(["its own", "of the group above"])
