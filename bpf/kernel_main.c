@@ -5,6 +5,7 @@
 #include "folder.h"
 #include "load.h"
 #include "options.h"
+#include "procfs.h"
 #include "recorder.h"
 #include "say.h"
 #include "targets.h"
@@ -126,7 +127,12 @@ int main(int argc, char **argv)
 		return e - 1;
 	/* What is not there is told before what may not be done. */
 	int pid;
-	e = d9_ktargets_find(&o, &pid, 1) ? run(&o) : d9_ktargets_explain(&o);
+	if (!d9_kproc_is_ours())
+		e = d9_ksay_fail(D9_KEXIT_NO_TARGET,
+				 "/proc is not mounted, or has the numbers of another PID namespace: "
+				 "mount it there (unshare --mount-proc)");
+	else
+		e = d9_ktargets_find(&o, &pid, 1) ? run(&o) : d9_ktargets_explain(&o);
 	d9_koptions_fini(&o);
 	return e;
 }

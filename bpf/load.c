@@ -9,12 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define CAP_SYS_ADMIN 21
 #define CAP_PERFMON 38
 #define CAP_BPF 39
 #define PASSES_MAX 8
+#define DESCRIPTORS_MIN 64u
 #define TURN 20000u /* records: some tens of milliseconds */
 
 struct d9_kload {
@@ -27,16 +29,17 @@ struct d9_kload {
 
 /* ---- why not --------------------------------------------------------------------------------- */
 
-static char last_line[256]; /* of what libbpf and the verifier said */
+static char first_line[256]; /* of what libbpf said of the last try: the others only say that it failed */
 
 static int note_line(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	char text[4096];
-	(void)level;
+	if (level != LIBBPF_WARN || first_line[0])
+		return 0;
 	vsnprintf(text, sizeof(text), fmt, ap);
 	text[strcspn(text, "\n")] = 0;
-	if (text[0] && !strstr(text, "RLIMIT_MEMLOCK")) /* a hint that is wrong wherever we can be loaded */
-		snprintf(last_line, sizeof(last_line), "%.255s", text);
+	if (!strstr(text, "RLIMIT_MEMLOCK")) /* a hint that is wrong wherever we can be loaded */
+		snprintf(first_line, sizeof(first_line), "%.255s", text);
 	return 0;
 }
 
@@ -46,6 +49,30 @@ static bool in_user_namespace(void)
 	unsigned inside, outside, n;
 	return d9_kproc_read("/proc/self/uid_map", map, sizeof(map)) > 0 &&
 	       sscanf(map, "%u %u %u", &inside, &outside, &n) == 3 && (inside || outside || n != 0xffffffffu);
+}
+
+/* Such a kernel may also call a program invalid that reads its memory. */
+static bool is_locked_down(void)
+{
+	char text[128];
+	return d9_kproc_read("/sys/kernel/security/lockdown", text, sizeof(text)) > 0 &&
+	       strstr(text, "[confidentiality]");
+}
+
+/* libbpf does not always say so when it was given none. */
+static bool may_open_enough(void)
+{
+	struct rlimit l;
+	if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= DESCRIPTORS_MIN)
+		return true;
+	l.rlim_cur = DESCRIPTORS_MIN;
+	return l.rlim_max >= DESCRIPTORS_MIN && !setrlimit(RLIMIT_NOFILE, &l);
+}
+
+static int explain_descriptors(void)
+{
+	return d9_ksay_fail(D9_KEXIT_NO_TARGET, "may not open enough descriptors, of which it needs %u: ulimit -n",
+			    DESCRIPTORS_MIN);
 }
 
 static int explain_permission(void)
@@ -69,14 +96,20 @@ static int explain_permission(void)
 		return d9_ksay_fail(
 			D9_KEXIT_PERMISSION,
 			"bpf() is refused by a seccomp filter: run it outside the container, or allow bpf there");
-	if (d9_kproc_read("/sys/kernel/security/lockdown", text, sizeof(text)) > 0 && strstr(text, "[confidentiality]"))
-		return d9_ksay_fail(D9_KEXIT_PERMISSION,
-				    "the kernel is locked down (confidentiality): it lets no BPF read its memory");
-	return d9_ksay_fail(D9_KEXIT_PERMISSION, "the kernel refuses to load BPF: %s", last_line);
+	return d9_ksay_fail(D9_KEXIT_PERMISSION, "the kernel refuses to load BPF: %s", first_line);
 }
 
-static int explain(int r)
+static int explain(int r, const struct d9_koptions *o)
 {
+	if (r == -EMFILE || r == -ENFILE)
+		return explain_descriptors();
+	if (r == -ENOMEM)
+		return d9_ksay_fail(D9_KEXIT_NO_TARGET,
+				    "there is no memory for a ring of %llu MB: lower --ring-mb, or raise ulimit -v",
+				    (unsigned long long)(o->ring_bytes >> 20));
+	if (is_locked_down())
+		return d9_ksay_fail(D9_KEXIT_PERMISSION,
+				    "the kernel is locked down (confidentiality): it lets no BPF read its memory");
 	if (r == -EPERM || r == -EACCES)
 		return explain_permission();
 	if (r == -ENOSYS)
@@ -84,7 +117,7 @@ static int explain(int r)
 				    "this kernel has no bpf(), or a filter hides it (seccomp, container)");
 	return d9_ksay_fail(D9_KEXIT_NO_TARGET,
 			    "this kernel does not take the programs (needs Linux 5.18 or newer): %s; %s", strerror(-r),
-			    last_line);
+			    first_line);
 }
 
 /* ---- open, close ----------------------------------------------------------------------------- */
@@ -112,6 +145,7 @@ enum without { NOTHING, BLOCK_START, BLOCK };
 static int load(struct d9_kload *l, const struct d9_koptions *o, enum without w)
 {
 	sched__destroy(l->s);
+	first_line[0] = 0;
 	l->s = sched__open();
 	if (!l->s)
 		return -ENOMEM;
@@ -132,6 +166,8 @@ int d9_kload_open(const struct d9_koptions *o, struct d9_kload **ret)
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		return d9_ksay_fail(D9_KEXIT_NO_TARGET, "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF), or /sys is "
 							"not there: without it nothing can be read of the kernel");
+	if (!may_open_enough())
+		return explain_descriptors();
 	libbpf_set_print(note_line);
 	struct d9_kload *l = calloc(1, sizeof(*l));
 	int r = l ? -EINVAL : -ENOMEM;
@@ -147,7 +183,7 @@ int d9_kload_open(const struct d9_koptions *o, struct d9_kload **ret)
 		return 0;
 	}
 	d9_kload_close(l);
-	return explain(r);
+	return explain(r, o);
 }
 
 void d9_kload_detach(struct d9_kload *l) { sched__detach(l->s); }

@@ -44,6 +44,12 @@ bool d9_kproc_status(int pid, const char *field, char *buf, size_t size)
 	return false;
 }
 
+bool d9_kproc_is_ours(void)
+{
+	char me[16] = "";
+	return readlink("/proc/self", me, sizeof(me) - 1) > 0 && atoi(me) == getpid();
+}
+
 d9_u64 d9_kproc_start(int pid)
 {
 	char path[32], buf[1024];

@@ -10,6 +10,8 @@
 long d9_kproc_read(const char *path, char *buf, size_t size);
 /* First field of that name (with its colon) in /proc/PID/status, a copy of the rest of the line; false: not there. */
 bool d9_kproc_status(int pid, const char *field, char *buf, size_t size);
+/* Is /proc mounted, and does it have our own numbers? */
+bool d9_kproc_is_ours(void);
 /* /proc/PID/stat field 22, 0 if there is no such process. */
 d9_u64 d9_kproc_start(int pid);
 /* Inode of its PID namespace, 0 if that may not be seen. */

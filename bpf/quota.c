@@ -113,13 +113,16 @@ static void note_group(struct d9_kquotas *q, const char *folder, const struct d9
 	q->n++;
 }
 
-/* The group, and those above it: their quotas hold for it too. */
+/*
+ * The group, and those above it: their quotas hold for it too.  Up to where it is mounted: the root of all has none, but that of a
+ * container is a group that may have one.
+ */
 static void note_groups(struct d9_kquotas *q, const char *mount, const char *group, const struct d9_kprocess *p)
 {
 	char folder[sizeof(q->of[0].path)];
 	if (snprintf(folder, sizeof(folder), "%s%s", mount, group) >= (int)sizeof(folder) || strstr(group, "/.."))
 		return;
-	for (size_t n = strlen(folder); n > strlen(mount); n = (size_t)(strrchr(folder, '/') - folder)) {
+	for (size_t n = strlen(folder); n >= strlen(mount); n = (size_t)(strrchr(folder, '/') - folder)) {
 		folder[n] = 0;
 		if (folder[n - 1] != '/')
 			note_group(q, folder, p);

@@ -36,7 +36,8 @@ struct d9_krecorder {
 	d9_u64 strangers;                      /* records of threads that are not known, or that could not be written */
 	d9_u64 told_lost;                      /* of what was lost, in gaps */
 	d9_u64 all_total, all_stat, all_count; /* of threads that have ended */
-	bool no_stat;
+	bool no_stat, told_maps;
+	d9_u32 next_module;
 };
 
 /* ---- segments -------------------------------------------------------------------------------- */
@@ -54,21 +55,27 @@ static int begin(struct d9_krecorder *r)
 	if (!e)
 		e = d9_kthreads_define_all(r->threads, r->seg);
 	r->flushed = d9_kseg_mono();
+	return e;
+}
+
+static bool begin_or_wait(struct d9_krecorder *r)
+{
+	int e = begin(r);
 	if (!e)
-		return 0;
+		return true;
 	if (!r->retry)
 		d9_ksay_warn(
 			"cannot write a segment: %s; what comes meanwhile is counted as lost, and it is tried again",
 			strerror(-e));
 	r->retry = d9_kseg_mono() + RETRY_NS;
-	return e;
+	return false;
 }
 
-static int roll(struct d9_krecorder *r)
+static bool roll(struct d9_krecorder *r)
 {
 	(void)d9_kseg_end(r->seg);
 	d9_kseg_evict(r->seg);
-	return begin(r);
+	return begin_or_wait(r);
 }
 
 /* An event of a thread, after what defines it; where the segment's dictionary has no room for it, in the next. */
@@ -80,7 +87,7 @@ static void put(struct d9_krecorder *r, struct d9_kthread *t, d9_u32 id, const v
 		err = d9_kthread_define(t, r->seg);
 		if (!err)
 			err = d9_kseg_add(r->seg, t->id, id, e, tail_kind, tail, n);
-		if (err != -EOVERFLOW || roll(r))
+		if (err != -EOVERFLOW || !roll(r))
 			break;
 	}
 	r->strangers += err != 0;
@@ -137,9 +144,26 @@ static void put_offcpu(struct d9_krecorder *r, struct d9_kthread *t, const struc
 	put(r, t, D9_EV_offcpu, &k->e, bytes ? D9_TAIL_KERNEL : D9_TAIL_NONE, text, bytes);
 }
 
+/* What is mapped where the addresses are, in this segment. */
+static void put_modules(struct d9_krecorder *r, struct d9_kprocess *p, const d9_u64 *frames, d9_u32 n)
+{
+	d9_u32 i = 0;
+	while (i < n && d9_kmodules_have(&p->modules, frames[i]))
+		i++;
+	int e = i < n && p->seen_pid ? d9_kmodules_look(&p->modules, p->seen_pid, &r->next_module) : 0;
+	if ((e == -EACCES || e == -EPERM) && !r->told_maps) {
+		r->told_maps = true;
+		d9_ksay_warn("what process %d has mapped may not be read: the program's own stacks are recorded "
+			     "without names",
+			     p->seen_pid);
+	}
+	(void)d9_kmodules_define(&p->modules, p->index, r->seg); /* else the next stack's */
+}
+
 static void put_user_stack(struct d9_krecorder *r, struct d9_kthread *t, const struct d9_k_user_stack *k)
 {
 	d9_u32 n = k->head.n < D9_K_FRAMES ? k->head.n : D9_K_FRAMES;
+	put_modules(r, t->process, k->frames, n);
 	put(r, t, D9_EV_user_stack, &k->e, D9_TAIL_FRAMES, k->frames, n * 8);
 }
 
@@ -320,7 +344,7 @@ enum d9_kpass d9_krecorder_pass(struct d9_krecorder *r)
 {
 	d9_u64 now = d9_kseg_mono();
 	r->listed = false;
-	if (!d9_kseg_number(r->seg) && now >= r->retry && !begin(r))
+	if (!d9_kseg_number(r->seg) && now >= r->retry && begin_or_wait(r))
 		r->retry = 0;
 	bool more = d9_kload_consume(r->load, take, r), again = put_gap(r, now);
 	if (now - r->looked >= LOOK_NS) {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define CGROUP_DEPTH_MAX 8
+#define INIT_PID_NS 0xeffffffcu /* PROC_PID_INIT_INO */
 
 struct search {
 	const struct d9_koptions *o;
@@ -112,7 +113,8 @@ static int explain_pid(int pid)
 {
 	char process[32];
 	if (kill(pid, 0) && errno == ESRCH)
-		return d9_ksay_fail(D9_KEXIT_NO_TARGET, "no such process: %d", pid);
+		return d9_ksay_fail(D9_KEXIT_NO_TARGET, "no such process%s: %d",
+				    d9_kproc_pid_ns(getpid()) == INIT_PID_NS ? "" : " in this PID namespace", pid);
 	if (pid == getpid())
 		return d9_ksay_fail(D9_KEXIT_NO_TARGET, "%d is d9-kernel itself", pid);
 	if (d9_kproc_status(pid, "Tgid:", process, sizeof(process)) && atoi(process) != pid)

@@ -27,6 +27,7 @@ struct d9_kthreads *d9_kthreads_new(void)
 
 static void free_process(struct d9_kprocess *p)
 {
+	d9_kmodules_free(&p->modules);
 	free(p->exe_args);
 	free(p);
 }
@@ -124,6 +125,12 @@ static void leave_process(struct d9_kthreads *ts, struct d9_kprocess *p)
 	free_process(p);
 }
 
+static void become_program(struct d9_kprocess *p, const char *name)
+{
+	d9_kmodules_free(&p->modules);
+	read_program(p, name);
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 void d9_kthread_call(struct d9_kthread *t, const char name[D9_K_NAME])
@@ -158,7 +165,7 @@ struct d9_kthread *d9_kthreads_meet(struct d9_kthreads *ts, const struct d9_k_th
 	if (!t)
 		t = add_thread(ts, r);
 	else if (r->exec)
-		read_program(t->process, r->head.name);
+		become_program(t->process, r->head.name);
 	if (!t)
 		return NULL;
 	t->listed = ts->listing;

@@ -4,6 +4,7 @@
  */
 #ifndef D9_BPF_THREADS_H
 #define D9_BPF_THREADS_H
+#include "modules.h"
 #include "record.h"
 #include "segment.h"
 
@@ -17,6 +18,7 @@ struct d9_kprocess {
 	d9_u32 uid;
 	char *exe_args;
 	d9_u32 n_exe_args;
+	struct d9_kmodules modules; /* looked for where its stacks are recorded */
 };
 
 struct d9_kthread {

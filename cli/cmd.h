@@ -25,6 +25,8 @@ int d9_cmd_report(const struct d9_cmd *self, int argc, char **argv);
 int d9_cmd_hist(const struct d9_cmd *self, int argc, char **argv);
 int d9_cmd_spans(const struct d9_cmd *self, int argc, char **argv);
 int d9_cmd_runq(const struct d9_cmd *self, int argc, char **argv);
+int d9_cmd_disk(const struct d9_cmd *self, int argc, char **argv);
+int d9_cmd_syscalls(const struct d9_cmd *self, int argc, char **argv);
 int d9_cmd_offcpu(const struct d9_cmd *self, int argc, char **argv);
 int d9_cmd_locks(const struct d9_cmd *self, int argc, char **argv);
 int d9_cmd_tasks(const struct d9_cmd *self, int argc, char **argv);

@@ -5,19 +5,12 @@
 
 #define BAR 40
 
-static void text(const struct d9_hist *h, d9_u32 kind)
+void d9_show_hist_bars(const struct d9_hist *h)
 {
-	char a[32], b[32], c[32], d[32], e[32];
+	char a[32], b[32];
 	d9_u64 most = 1;
 	for (unsigned k = 0; k < 64; k++)
 		most = d9_hist_bucket(h, k) > most ? d9_hist_bucket(h, k) : most;
-	printf("%s: %llu, %s in all\n", d9_kind_name(kind), (unsigned long long)h->count,
-	       d9_format_duration(h->total, a));
-	if (!h->count)
-		return;
-	printf("p50 %s, p90 %s, p99 %s, p999 %s, longest %s\n\n", d9_format_duration(d9_hist_quantile(h, 0.5), a),
-	       d9_format_duration(d9_hist_quantile(h, 0.9), b), d9_format_duration(d9_hist_quantile(h, 0.99), c),
-	       d9_format_duration(d9_hist_quantile(h, 0.999), d), d9_format_duration(h->max, e));
 	unsigned first = 0, last = 63;
 	while (first < 63 && !d9_hist_bucket(h, first))
 		first++;
@@ -30,6 +23,19 @@ static void text(const struct d9_hist *h, d9_u32 kind)
 		       d9_format_duration(k < 63 ? 2ull << k : ~0ull, b), (unsigned long long)n, stars,
 		       "########################################");
 	}
+}
+
+static void text(const struct d9_hist *h, d9_u32 kind)
+{
+	char a[32], b[32], c[32], d[32], e[32];
+	printf("%s: %llu, %s in all\n", d9_kind_name(kind), (unsigned long long)h->count,
+	       d9_format_duration(h->total, a));
+	if (!h->count)
+		return;
+	printf("p50 %s, p90 %s, p99 %s, p999 %s, longest %s\n\n", d9_format_duration(d9_hist_quantile(h, 0.5), a),
+	       d9_format_duration(d9_hist_quantile(h, 0.9), b), d9_format_duration(d9_hist_quantile(h, 0.99), c),
+	       d9_format_duration(d9_hist_quantile(h, 0.999), d), d9_format_duration(h->max, e));
+	d9_show_hist_bars(h);
 }
 
 static void threads_json(struct d9_json *j, const struct d9_model *m, d9_u32 kind)

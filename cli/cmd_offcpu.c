@@ -1,6 +1,6 @@
 /*
  * d9 offcpu: what threads waited for in the kernel, by thread and by cause: the system call and the function of the kernel that says most.
- * --folded: as lines for a flame graph.
+ * --folded: as lines for a flame graph.  With the program's own stacks where d9-kernel was asked for them.
  */
 #include "clean.h"
 #include "kernel_stack.h"
@@ -11,6 +11,8 @@
 
 #define CAUSES_MAX 30
 #define FOLDED_FRAMES 64
+#define FOLDED_BYTES 16384
+#define USER_FRAMES 4
 
 struct waits {
 	d9_u64 count, total, runnable, max;
@@ -109,6 +111,15 @@ static const char *place_name(const struct offcpu *c, const struct cause *k)
 	return k->place ? c->places.names.v[k->place] : NULL;
 }
 
+/* Where the program was; false: that was not asked for, or could not be told. */
+static bool resolve_user(const struct offcpu *c, d9_u32 thread, const struct d9_offcpu *o, struct d9_stack *ret)
+{
+	struct d9_trace *t = c->m->t;
+	if (o->user_stack)
+		d9_show_resolve(t, t->threads.v[thread].proc, &t->tails.v[o->user_stack], 0, ret);
+	return o->user_stack && ret->n;
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------------------------------- */
 
 static void waits_json(struct d9_json *j, const struct waits *w)
@@ -190,11 +201,24 @@ static void cause_text(const struct offcpu *c, const struct cause *k, const char
 	       place ? place : "");
 }
 
+/* Of the longest of a cause. */
+static void user_text(const struct offcpu *c, const struct cause *k)
+{
+	struct d9_stack *s = d9_must_alloc(1, sizeof(*s));
+	char text[512];
+	if (resolve_user(c, k->worst.thread, d9_offcpu_at(c->m, k->worst), s))
+		printf("  %8s %10s %10s %10s %10s      in %s\n", "", "", "", "", "",
+		       d9_show_headline(s, USER_FRAMES, text, sizeof(text)));
+	free(s);
+}
+
 static void write_text(const struct offcpu *c)
 {
 	printf("  %8s %10s %10s %10s %10s  %s\n", "waits", "total", "blocked", "runnable", "longest", "what for");
-	for (size_t i = 0; i < c->all.n && i < CAUSES_MAX; i++)
+	for (size_t i = 0; i < c->all.n && i < CAUSES_MAX; i++) {
 		cause_text(c, &c->all.v[i], "");
+		user_text(c, &c->all.v[i]);
+	}
 	if (c->all.n > CAUSES_MAX)
 		printf("  and %zu more causes: --json\n", c->all.n - CAUSES_MAX);
 	size_t k = 0;
@@ -230,17 +254,29 @@ static size_t put(char *to, size_t used, size_t n, const char *s, size_t n_s)
 	return used;
 }
 
-/* Kernel stacks are innermost first, flame graphs outermost. */
-static void fold(const struct offcpu *c, d9_u32 thread, const struct d9_offcpu *o, bool runnable, folded_vec *all)
+static size_t put_user(char *to, size_t used, size_t n, const struct d9_frame *f)
+{
+	char place[256];
+	const char *name = f->symbol;
+	if (!name)
+		snprintf(place, sizeof(place), "%s+0x%llx", f->module ? f->module : "?", (unsigned long long)f->offset);
+	return put(to, used, n, name ? name : place, strlen(name ? name : place));
+}
+
+/* Stacks are innermost first, flame graphs outermost. */
+static void fold(const struct offcpu *c, d9_u32 thread, const struct d9_offcpu *o, bool runnable, struct d9_stack *user,
+		 folded_vec *all)
 {
 	const struct d9_trace_thread *th = &c->m->t->threads.v[thread];
 	const char *frame[FOLDED_FRAMES], *name = *th->name ? th->name : "thread";
 	size_t length[FOLDED_FRAMES], at = 0, n = 0, used;
-	char text[4096], buf[32];
+	char text[FOLDED_BYTES], buf[32];
 	const char *call = call_name(c, o, buf);
 	while (n < FOLDED_FRAMES && d9_kernel_frame_next(&c->m->t->tails.v[o->stack], &at, &frame[n], &length[n]))
 		n++;
 	used = put(text, 0, sizeof(text), name, strlen(name));
+	for (d9_u32 i = resolve_user(c, thread, o, user) ? user->n : 0; i-- > 0;)
+		used = put_user(text, used, sizeof(text), &user->frames[i]);
 	used = put(text, used, sizeof(text), call, strlen(call));
 	while (n-- > 0)
 		used = put(text, used, sizeof(text), frame[n], length[n]);
@@ -258,13 +294,14 @@ static int by_stack(const void *a, const void *b)
 static void write_folded(const struct offcpu *c)
 {
 	folded_vec all = {0};
+	struct d9_stack *user = d9_must_alloc(1, sizeof(*user));
 	for (d9_u32 i = 0; i < c->m->t->threads.n; i++) {
 		const struct d9_trace_thread *th = &c->m->t->threads.v[i];
 		for (size_t k = 0; th->shown && k < th->kernel.offcpu.n; k++) {
 			const struct d9_offcpu *o = &th->kernel.offcpu.v[k];
-			fold(c, i, o, false, &all);
+			fold(c, i, o, false, user, &all);
 			if (o->woken < o->t1)
-				fold(c, i, o, true, &all);
+				fold(c, i, o, true, user, &all);
 		}
 	}
 	if (all.n)
@@ -279,6 +316,7 @@ static void write_folded(const struct offcpu *c)
 	for (size_t i = 0; i < all.n; i++)
 		free(all.v[i].stack);
 	d9_vec_free(&all);
+	free(user);
 }
 
 /* ---- the command -------------------------------------------------------------------------------------------------------- */

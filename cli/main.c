@@ -53,7 +53,8 @@ static const struct d9_cmd commands[] = {
 	 "  d9 runq --worst 20\n"},
 	{"offcpu", d9_cmd_offcpu, "[--folded] [DIR]",
 	 "Tell what threads waited for in the kernel, by cause and by thread.",
-	 "  --folded        lines for a flame graph: thread;system call;kernel frames, and microseconds\n"
+	 "  --folded        lines for a flame graph: thread;program's frames;system call;kernel frames, and "
+	 "microseconds\n"
 	 "Needs the kernel's side of the recording: `d9 run --kernel on`, or d9-kernel beside the service.  Told are "
 	 "waits "
 	 "from\n"
@@ -61,6 +62,22 @@ static const struct d9_cmd commands[] = {
 	 "it.\n\n"
 	 "Example:\n"
 	 "  d9 offcpu --folded | flamegraph.pl > offcpu.svg\n"},
+	{"disk", d9_cmd_disk, "[--worst N] [DIR]",
+	 "Tell of requests to disks: how long they took, by device and operation, and who made them.",
+	 "  --worst N       how many of the longest (10)\n"
+	 "Needs the kernel's side of the recording: `d9 run --kernel on`, or d9-kernel beside the service.  Told are "
+	 "requests from\n"
+	 "d9-kernel's --offcpu-min up.\n\n"
+	 "Example:\n"
+	 "  d9 disk --worst 20\n"},
+	{"syscalls", d9_cmd_syscalls, "[--worst N] [DIR]",
+	 "Tell of slow system calls, sleeping or not: by call, and the longest with their arguments.",
+	 "  --worst N       how many of the longest (20)\n"
+	 "Needs a recording that `d9-kernel --syscalls DUR` made beside the service; it costs each call of every "
+	 "process "
+	 "0.2 us.\n\n"
+	 "Example:\n"
+	 "  d9-kernel --pid $(pidof service) --syscalls 10ms; d9 syscalls\n"},
 	{"tasks", d9_cmd_tasks, "[--longest-poll|--most-polls|--idle] [--name RE] [DIR]",
 	 "List the tasks of Tokio, or that a program told of (shim/d9.h).",
 	 "  --longest-poll  the one with the longest poll first, which is the default\n"

@@ -73,6 +73,8 @@ void d9_show_why_empty(const struct d9_model *m, d9_u32 kind);
 
 /* ---- histograms ---- */
 void d9_show_hist_json(struct d9_json *j, const struct d9_hist *h, d9_u32 kind);
+void d9_show_hist_numbers_json(struct d9_json *j, const struct d9_hist *h); /* from count to buckets */
+void d9_show_hist_bars(const struct d9_hist *h);
 
 /* ---- locks ---- */
 void d9_show_locks_json(struct d9_json *j, const struct d9_model *m);

@@ -5,6 +5,11 @@ void d9_show_hist_json(struct d9_json *j, const struct d9_hist *h, d9_u32 kind)
 {
 	d9_json_str(j, "kind", d9_kind_name(kind));
 	d9_json_str(j, "unit", "ns");
+	d9_show_hist_numbers_json(j, h);
+}
+
+void d9_show_hist_numbers_json(struct d9_json *j, const struct d9_hist *h)
+{
 	d9_json_u64(j, "count", h->count);
 	d9_json_u64(j, "total_ns", h->total);
 	d9_json_known(j, "min_ns", h->count ? h->min : D9_NOT_KNOWN);

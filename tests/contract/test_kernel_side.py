@@ -76,7 +76,8 @@ def offcpu(box):
     for t in doc["threads"]:
         equal(sum(c["total_ns"] for c in t["causes"]), t["total_ns"], "causes of %d" % t["tid"])
     equal(sum(t["total_ns"] for t in doc["threads"]), sum(c["total_ns"] for c in doc["causes"]), "threads and causes")
-    check("fsync < blkdev_issue_flush" in box.d9("offcpu", box.dir).out, "the text does not name the cause")
+    text = box.d9("offcpu", box.dir).out
+    check("fsync < blkdev_issue_flush" in text and "in ?+0x4711" in text, "the text does not name the cause, or where the program was: %s" % text)
     box.d9("offcpu", "--folded", "--json", box.dir, rc=2)
 
 
@@ -88,10 +89,43 @@ def folded(box):
         check(re.fullmatch(r"[^;]+(;[^;]+)+ [1-9]\d*", line) and line.isprintable(), "no folded line: %r" % line)
     equal(lines, sorted(lines), "lines in order")
     values = {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in lines}
-    equal(values["pool:1 ?[31m;fsync;ext4_sync_file;blkdev_issue_flush;io_schedule"], 252_000, "the longest")
-    equal(values["pool:1 ?[31m;fsync;ext4_sync_file;blkdev_issue_flush;io_schedule;[no CPU]"], 1000, "without a CPU")
+    equal(values["pool:1 ?[31m;?+0x4711;fsync;ext4_sync_file;blkdev_issue_flush;io_schedule"], 252_000, "the longest, with where the program was")
+    equal(values["pool:1 ?[31m;?+0x4711;fsync;ext4_sync_file;blkdev_issue_flush;io_schedule;[no CPU]"], 1000, "without a CPU")
+    equal(values["unseen by hooks;dup;alloc_fd;expand_files;synchronize_rcu_normal"], 8000, "one without a stack of the program's")
     total = sum(c["total_ns"] for c in document(box, "offcpu", "offcpu")["causes"])
     equal(sum(values.values()), total // 1000, "all of it")
+
+
+@harness.test
+def disk(box):
+    scene(box)
+    doc = document(box, "disk", "disk")
+    equal([(d["device"], d["op"], d["count"], d["bytes"], d["errors"], d["total_ns"], d["max_ns"]) for d in doc["devices"]],
+          [("8:16", "flush", 1, 0, 0, 240_000_000, 240_000_000), ("8:16", "write", 2, 12288, 1, 12_000_000, 9_000_000)], "by device and operation")
+    equal([sum(b["count"] for b in d["buckets"]) for d in doc["devices"]], [1, 2], "requests in the histograms")
+    equal([(t["tid"], t["count"], t["bytes"]) for t in doc["threads"]], [(133, 2, 4096), (155, 1, 8192)], "by who made them")
+    equal([(w["tid"], w["op"], w["dur_ns"], w["sector"], w["error"]) for w in doc["worst"]],
+          [(133, "flush", 240_000_000, 2048, 0), (133, "write", 9_000_000, 2048, 0), (155, "write", 3_000_000, 2048, -5)], "the longest first")
+    equal(len(document(box, "disk", "disk", "--worst", "1")["worst"]), 1, "as many as were asked for")
+    equal([t["tid"] for t in document(box, "disk", "disk", "--thread", "155")["threads"]], [155], "of one thread")
+    text = box.d9("disk", box.dir).out
+    check("flush 8:16" in text and "8192 bytes: error -5" in text and "1 failed" in text and "\x1b" not in text, text)
+    box.d9("disk", "--worst", "x", box.dir, rc=2)
+
+
+@harness.test
+def syscalls(box):
+    scene(box)
+    doc = document(box, "syscalls", "syscalls")
+    equal([(c["syscall"], c["nr"], c["count"], c["errors"], c["total_ns"]) for c in doc["calls"]],
+          [("fsync", 74, 1, 0, 253_000_000), ("dup", 32, 1, 1, 8_000_000), ("syscall 99999", 99999, 1, 1, 4_000_000)], "by call")
+    equal([(w["tid"], w["syscall"], w["args"], w["result"]) for w in doc["worst"]],
+          [(133, "fsync", ["0x9", "0xffffffffffffffff", "0x0"], 0), (155, "dup", ["0x3", "0xffffffffffffffff", "0x0"], -24),
+           (155, "syscall 99999", ["0x0", "0xffffffffffffffff", "0x0"], -9)], "the longest first")
+    equal(document(box, "syscalls", "syscalls", "--worst", "1", "--thread", "155")["worst"][0]["dur_ns"], 8_000_000, "the longest of one thread")
+    text = box.d9("syscalls", box.dir).out
+    check("fsync(0x9, 0xffffffffffffffff, 0x0) = 0" in text and "\x1b" not in text, text)
+    box.d9("syscalls", "--worst", "-1", box.dir, rc=2)
 
 
 @harness.test
@@ -130,7 +164,7 @@ def the_others(box):
 @harness.test
 def without_a_kernel_side(box):
     without(box)
-    for command in (["runq"], ["runq", "--json"], ["offcpu"], ["offcpu", "--folded"]):
+    for command in (["runq"], ["runq", "--json"], ["offcpu"], ["offcpu", "--folded"], ["disk"], ["syscalls", "--json"]):
         r = box.d9(*command, box.dir, rc=3)
         check(r.err.startswith("d9: %s: %s" % (command[0], NO_SIDE)) and r.err.count("\n") == 1 and not r.out, "%s: %r" % (command, r.err))
         check("d9-kernel" in r.err, "it is not said what to do: %r" % r.err)

@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import LIMIT, PROGS, Result, Skip, check, wait_until
+from harness import LIMIT, PROGS, Result, Skip, check, equal, need, need_root, wait_until
 
 KERNEL = os.environ.get("D9_KERNEL", "")
 MUTANT = os.environ.get("D9_KERNEL_MUTANT", "")
@@ -65,6 +65,12 @@ class Program:
         return lines
 
 
+def chatter(box):
+    program = Program(box, "kernel_family", "chatter")
+    wait_until(lambda: "CHATTERS" in program.said().out, "it does not begin")
+    return program
+
+
 def start(box, *options, binary=None, folder=None, wrap=(), env=None):
     """d9-kernel, ready."""
     os.makedirs(os.path.dirname(folder or box.dir), exist_ok=True)
@@ -74,6 +80,37 @@ def start(box, *options, binary=None, folder=None, wrap=(), env=None):
         p.wait(LIMIT)
         raise AssertionError("d9-kernel says %r and ends with %s: %s" % (line, p.returncode, p.stderr.read()))
     return p
+
+
+def refuses(box, rc, words, *argv, binary=None, wrap=(), env=None):
+    """It records nothing: says so in one sentence that has those words, with that exit code, and leaves nothing in its folder."""
+    folder = os.path.join(box.path, "refused")
+    os.makedirs(folder, exist_ok=True)
+    r = box.run([*wrap, binary or KERNEL, *argv, *["--dir", folder] * ("--dir" not in argv)], shim=False, env=env)
+    told = "%s %s: exit %d, %r" % (wrap, argv, r.rc, r.err)
+    check(r.rc == rc and words in r.err and r.err.startswith("d9-kernel: ") and r.err.count("\n") == 1, "%s, not %d and %r" % (told, rc, words))
+    equal((r.out, os.listdir(folder)), ("", []), "stdout, and what it left")
+    return r
+
+
+def with_mounts(*commands):
+    """What stands before a command that runs where these were done, and nobody else sees them."""
+    return [need("unshare"), "--mount", "sh", "-ec", "; ".join((*commands, 'exec "$@"')), "sh"]
+
+
+# A filter that answers bpf() with an error, as a container's does.
+FILTERED = """
+import ctypes, os, struct, sys
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, 321), (6, 0, 0, 0x50000 | int(sys.argv[1])), (6, 0, 0, 0x7fff0000)]
+lines = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
+if ctypes.CDLL(None).prctl(22, 2, struct.pack("HxxxxxxQ", len(code), ctypes.addressof(lines))):
+    sys.exit("no seccomp")
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def without_bpf(error):
+    return [sys.executable, "-c", FILTERED, str(error)]
 
 
 def stop(box, p):
@@ -136,10 +173,13 @@ def removed_group(path):
         return False
 
 
-def cpu_group(name):
-    """A new group that may have a quota, by the one hierarchy or the other; None: there can be none."""
+def a_group_of_ours(name):
+    """A control group of version 2 or 1 that may have a CPU quota."""
     name = "d9-%s-%d" % (name, os.getpid())
-    return next((g for g in ("/sys/fs/cgroup/" + name, "/sys/fs/cgroup/cpu/" + name) if made_group(g)), None)
+    found = next((g for g in ("/sys/fs/cgroup/" + name, "/sys/fs/cgroup/cpu/" + name) if made_group(g)), None)
+    if not found:
+        raise Skip("control groups cannot be made here")
+    return found
 
 
 def set_quota(group, us):
@@ -160,3 +200,8 @@ def throttled(group):
 def joins(group, argv):
     """The command, as one that is in the group from its start; None: as it is."""
     return ["sh", "-c", "echo $$ > %s/cgroup.procs && exec \"$@\"" % group, "sh", *argv] if group else argv
+
+
+def join(group, program):
+    with open(group + "/cgroup.procs", "w") as f:
+        f.write(str(program.pid))

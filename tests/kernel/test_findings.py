@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from kernel import cpu_group, joins, made_group, need_kernel, removed_group, set_quota, throttled  # noqa: E402
+from kernel import a_group_of_ours, joins, made_group, need_kernel, removed_group, set_quota, throttled  # noqa: E402
 import harness  # noqa: E402
 from harness import D9, PROGS, ROOT, Skip, check, equal, equal_least, main, need, parametrise, test, wait_until  # noqa: E402
 
@@ -225,9 +225,7 @@ def a_pair_that_shares_a_cpu_with_hogs_of_its_own(box):
 @test
 def a_quota_that_stops_it(box):
     need_kernel()
-    group = cpu_group("findings")
-    if not group:
-        raise Skip("control groups of CPUs cannot be made here")
+    group = a_group_of_ours("findings")
     try:
         if not set_quota(group, 20_000):
             raise Skip("the groups here have no CPU quota")

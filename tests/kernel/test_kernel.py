@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """d9-kernel against programs that know better: the kernel's own account of waits, moments that the program took, calls that it made."""
 import bisect
+import json
 import os
 import shutil
 import signal
@@ -9,7 +10,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from kernel import KERNEL, MUTANT, Program, buckets, cpu_group, files, made_group, need_kernel, of, removed_group, set_quota, start, stop, threads, throttled, totals
+from kernel import KERNEL, MUTANT, Program, a_group_of_ours, buckets, chatter, files, join, made_group, need_kernel, of, removed_group, set_quota, start, stop, threads, throttled, totals, with_mounts
 from harness import LIMIT, PROGS, Skip, check, equal, equal_least, main, need, parametrise, test, wait_until
 
 READING_NS = 10000  # of each wait: the kernel reads its clock earlier in a switch than a program in it can
@@ -139,6 +140,30 @@ def sleeps_have_their_call_and_their_place_in_the_kernel(box):
             check(any(e["t_ns"] == ends for e in of(events, "user_stack", tid=int(line["tid"]))), "no stack of the program's for %s" % name)
 
 
+@parametrise(["recorded", "not recorded"])
+def the_programs_stacks_have_names(box, how):
+    need_kernel()
+    program = Program(box, "kernel_offcpu", "nested", shim=how == "recorded")
+    if how == "recorded":
+        wait_until(box.begun, "nothing is recorded")
+    k = start(box, "--pid", str(program.pid), "--user-stacks", env={"D9_ROTATE_SECS": "1"})
+    program.go()
+    program.lines("SLEPT")
+    equal(stop(box, k).err, "", "what it says")
+    program.go()
+    box.finish(program.p)
+    modules = [e["path"] for e in of(box.meta(), "module")]
+    with open(os.path.join(PROGS, "kernel_offcpu"), "rb") as f:
+        image = f.read()
+    mine = [m.split("\0")[0] for m in modules if m.endswith("/kernel_offcpu")]
+    check(mine and bytes.fromhex(mine[0]) in image and len(mine[0]) == 40, "build ids of the program in %s" % modules)
+    folded = [line for line in box.d9("offcpu", "--folded", box.dir).out.splitlines() if ";nested;nested_middle;" in line]
+    check(any("hrtimer_nanosleep" in line and line.startswith("kernel_offcpu;") for line in folded), "its sleep is not there by name")
+    check("nested_middle" in box.d9("offcpu", box.dir).out, "nor in the text")
+    causes = json.loads(box.d9("offcpu", "--json", box.dir).out)["causes"]
+    check(any("nested_middle" in [f["symbol"] for f in c["user_stack"]] for c in causes), "nor in the document")
+
+
 def on_tmpfs(path):
     return subprocess.run(["stat", "-f", "-c", "%T", path], capture_output=True, text=True, check=True).stdout.strip() == "tmpfs"
 
@@ -191,6 +216,10 @@ def slow_calls_are_there_if_asked_for(box):
         inside = [e for e in of(box.meta(os.path.join(folder, os.listdir(folder)[0])), "syscall", tid=int(line["tid"]), nr=int(line["nr"]))
                   if e["t_ns"] >= int(line["t0_ns"]) and e["t_ns"] + e["dur_ns"] <= int(line["t1_ns"]) and e["dur_ns"] >= 10_000_000]
         equal(len(inside), int(asked), "slow calls of nanosleep (asked for: %s)" % asked)
+        r = box.d9("syscalls", "--json", folder)
+        worst = [w for w in json.loads(r.out)["worst"] if (w["tid"], w["syscall"]) == (int(line["tid"]), "nanosleep")]
+        equal([w["dur_ns"] for w in worst], [e["dur_ns"] for e in inside], "the same by d9 syscalls")
+        check(asked or "--syscalls DUR" in r.err, "it is not said how to ask: %r" % r.err)
 
 
 @test
@@ -208,20 +237,22 @@ def requests_to_a_disk_are_the_threads(box):
               if e["t_ns"] >= int(line["t0_ns"]) and e["t_ns"] + e["dur_ns"] <= int(line["t1_ns"]) and e["op"] == 1]
     equal_least(sum(e["bytes"] for e in inside), 1 << 20, "bytes written by fsync")
     check(all(e["error"] == 0 and e["dev"] >> 20 for e in inside), "a request without a disk, or with an error: %s" % inside)
+    doc = json.loads(box.d9("disk", "--json", "--worst", "1000000", box.dir).out)
+    equal(sum(d["bytes"] for d in doc["devices"]), sum(e["bytes"] for e in of(box.meta(), "block_io")), "bytes by d9 disk")
+    check({(e["sector"], e["dur_ns"]) for e in inside} <= {(w["sector"], w["dur_ns"]) for w in doc["worst"] if w["tid"] == int(line["tid"])}, "requests that d9 disk lacks")
 
 
-@test
-def a_quota_is_counted(box):
+@parametrise(["its own", "of the group above"])
+def a_quota_is_counted(box, whose):
     need_kernel()
-    group = cpu_group("quota")
-    if not group:
-        raise Skip("control groups cannot be made here")
+    group = a_group_of_ours("quota")
+    inner = group + "/inner" if whose != "its own" else group
     program = Program(box, "kernel_runq", "load", "2")
     try:
+        check(inner == group or made_group(inner), "no group in a group")
         if not set_quota(group, 50_000):
             raise Skip("the groups here have no CPU quota")
-        with open(group + "/cgroup.procs", "w") as f:
-            f.write(str(program.pid))
+        join(inner, program)
         before = throttled(group)
         k = start(box, "--pid", str(program.pid))
         program.go()
@@ -230,13 +261,70 @@ def a_quota_is_counted(box):
         stop(box, k)
     finally:
         box.end(program.p)
-        wait_until(lambda: removed_group(group), "the group stays")
+        for g in {inner: 0, group: 0}:
+            wait_until(lambda: removed_group(g), "the group stays")
     quotas = of(box.meta(), "quota")
-    check(quotas and quotas[-1]["cgroup"] == group, "quotas: %s" % quotas)
+    equal({q["cgroup"] for q in quotas}, {group}, "groups with a quota")
     equal((quotas[-1]["quota_ns"], quotas[-1]["period_ns"]), (50_000_000, 100_000_000), "quota and period")
     equal_least(quotas[-1]["throttled"], after - before, "periods in which it was stopped")
     equal_least(after - before, 5, "periods in which it was stopped")
     check(quotas[-1]["throttled_ns_ns"] > 0 and quotas[-1]["periods"] >= quotas[-1]["throttled"], str(quotas[-1]))
+
+
+def write(path, text):
+    with open(path, "w") as f:
+        f.write(text)
+
+
+def counted(folder, periods, stopped, us):
+    """cpu.stat of version 2, put there whole."""
+    write(folder + "/new", "usage_usec 9\nuser_usec 5\nsystem_usec 4\nnr_periods %d\nnr_throttled %d\nthrottled_usec %d\nnr_bursts 0\n" % (periods, stopped, us))
+    os.rename(folder + "/new", folder + "/cpu.stat")
+
+
+@test
+def quotas_of_version_2_are_read(box):
+    """Where version 1 holds the CPU controller, groups of version 2 have no quota: the program is in real ones, and d9-kernel sees files of ours
+    in their place."""
+    need_kernel()
+    root = next((m for m in ("/sys/fs/cgroup/unified", "/sys/fs/cgroup") if os.path.exists(m + "/cgroup.controllers")), None)
+    top = root and "%s/d9-v2-%d" % (root, os.getpid())
+    if not top or not made_group(top):
+        raise Skip("no control groups of version 2 here")
+    groups = [top, top + "/two", top + "/two/three", top + "/two/three/four"]
+    seen = {g: os.path.join(box.path, "seen") + g[len(root):] for g in [root, *groups]}
+    os.makedirs(seen[groups[-1]])
+    for group, limit in zip([root, *groups], ("400000 100000", "max 100000", "50000 200000", None, "70000 100000")):
+        if limit:
+            write(seen[group] + "/cpu.max", limit + "\n")
+        if group != groups[-1]:
+            counted(seen[group], 1000, 100, 10_000)
+    program = chatter(box)
+    try:
+        for group in groups[1:]:
+            check(made_group(group), "no group in a group")
+        join(groups[-1], program)
+        k = start(box, "--pid", str(program.pid), wrap=with_mounts("mount --bind '%s' %s" % (seen[root], root)), env={"D9_ROTATE_SECS": "1"})
+        two = groups[1]
+        counted(seen[two], 1010, 104, 30_000)
+        counted(seen[root], 1020, 100, 10_000)
+        told = lambda **fields: [q for f in box.folders() for q in of(box.meta(f), "quota", **fields)]  # noqa: E731
+        wait_until(lambda: told(cgroup=two, throttled=4) and told(cgroup=root, periods=20), "the quotas are not told: %s" % told())
+        write(seen[two] + "/cpu.max", "max 200000\n")  # it is lifted, but what it did is still told
+        counted(seen[two], 1011, 105, 30_500)
+        wait_until(lambda: told(cgroup=two, throttled=5), "that a quota was lifted is not told: %s" % told())
+        os.unlink(seen[two] + "/cpu.stat")
+        equal(stop(box, k).err, "", "what it says")
+    finally:
+        box.end(program.p)
+        for group in reversed(groups):
+            wait_until(lambda: removed_group(group), "the group stays")
+    quotas = of(box.meta(), "quota")
+    equal({q["cgroup"] for q in quotas}, {root, two}, "groups with a quota and a count")
+    for want in ({"quota_ns": 50_000_000, "period_ns": 200_000_000, "periods": 10, "throttled": 4, "throttled_ns_ns": 20_000_000},
+                 {"quota_ns": None, "periods": 11, "throttled": 5, "throttled_ns_ns": 20_500_000}):
+        check(of(quotas, "quota", cgroup=two, **want), "no %s in %s" % (want, quotas))
+    check(of(quotas, "quota", cgroup=root, quota_ns=400_000_000, period_ns=100_000_000, periods=20, throttled=0), "that of the root: %s" % quotas)
 
 
 # ---- who is recorded ---------------------------------------------------------------------------------------
@@ -338,35 +426,26 @@ def another_program_is_still_the_process(box):
 @test
 def all_of_one_name_and_all_of_a_group(box):
     need_kernel()
-    group = next((g for g in ("/sys/fs/cgroup/d9-test-%d" % os.getpid(), "/sys/fs/cgroup/cpu/d9-test-%d" % os.getpid()) if made_group(g)), None)
+    group = a_group_of_ours("test")
     program = Program(box, "kernel_family", "chatter")
     program.lines("CHATTERS", 0)
     wait_until(lambda: "CHATTERS" in program.said().out, "it does not begin")
     try:
         by_name = start(box, "--comm", "kernel_fam[a-z]*", folder=os.path.join(box.dir, "name"))
-        if group:
-            with open(group + "/cgroup.procs", "w") as f:
-                f.write(str(program.pid))
-            by_group = start(box, "--cgroup", group, folder=os.path.join(box.dir, "group"))
-            stop(box, by_group)
+        join(group, program)
+        by_group = start(box, "--cgroup", group, folder=os.path.join(box.dir, "group"))
+        stop(box, by_group)
         stop(box, by_name)
     finally:
         box.end(program.p)
-        if group:
-            wait_until(lambda: removed_group(group), "the group stays")
-    for which in ["name"] + ["group"] * bool(group):
+        wait_until(lambda: removed_group(group), "the group stays")
+    for which in ("name", "group"):
         folder = os.path.join(box.dir, which)
         events = box.meta(os.path.join(folder, os.listdir(folder)[0]))
         equal(len([t for t in threads(events).values() if t["kernel_pid"] == program.pid]), 2, "threads by " + which)
 
 
 # ---- ends --------------------------------------------------------------------------------------------------
-
-
-def chatter(box):
-    program = Program(box, "kernel_family", "chatter")
-    wait_until(lambda: "CHATTERS" in program.said().out, "it does not begin")
-    return program
 
 
 def size(box):
@@ -494,102 +573,6 @@ def a_full_disk_is_waited_for(box):
         for p in box.procs:
             box.end(p)
         subprocess.run([need("umount"), "-l", small], check=True)
-
-
-# ---- what it says ------------------------------------------------------------------------------------------
-
-NOBODY = ["--reuid=65534", "--regid=65534", "--clear-groups"]
-
-
-def as_nobody(box, *caps):
-    """A copy of d9-kernel that anybody may run, what stands before it, and a folder of nobody's."""
-    os.chmod(box.path, 0o755)
-    binary, folder = os.path.join(box.path, "d9-kernel"), os.path.join(box.path, "nobodys")
-    shutil.copy(KERNEL, binary)
-    os.mkdir(folder)
-    os.chown(folder, 65534, 65534)
-    inherited = [] if not caps else ["--inh-caps=" + ",".join("+" + c for c in caps), "--ambient-caps=" + ",".join("+" + c for c in caps)]
-    return binary, folder, [need("setpriv"), *NOBODY, *inherited]
-
-
-@parametrise(["", "bpf", "perfmon"])
-def what_it_may_not_do_is_said(box, caps):
-    need_kernel()
-    program = chatter(box)
-    binary, folder, wrap = as_nobody(box, *caps.split())
-    r = box.run([*wrap, binary, "--pid", str(program.pid), "--dir", folder], shim=False)
-    equal(r.rc, 4, "exit code")
-    equal(r.out, "", "stdout")
-    lines = r.err.splitlines()
-    equal(len(lines), 1, "lines on stderr: %r" % lines)
-    missing = {"": "has not either", "bpf": "has not CAP_PERFMON", "perfmon": "has not CAP_BPF"}[caps]
-    check(missing in lines[0] and "setcap" in lines[0], lines[0])
-    equal(os.listdir(folder), [], "what it left")
-
-
-@test
-def two_capabilities_are_enough(box):
-    need_kernel()
-    program = Program(box, "kernel_offcpu", "calls")
-    binary, folder, wrap = as_nobody(box, "bpf", "perfmon")
-    k = start(box, "--pid", str(program.pid), binary=binary, folder=folder, wrap=wrap)
-    program.go()
-    program.lines("CALL", 3)
-    r = stop(box, k)
-    program.go()
-    events = box.meta(os.path.join(folder, os.listdir(folder)[0]))
-    check(of(events, "offcpu", nr=35), "no nanosleep")
-    check(not any("stack" in e for e in of(events, "offcpu")), "kernel stacks without CAP_SYSLOG")
-    equal(r.err.count("CAP_SYSLOG"), 1, "how often it is said that there are no names: %r" % r.err)
-    equal_least(len([e for e in of(events, "info") if e["text"].startswith("warning=")]), 1, "warnings on record")
-
-
-@test
-def a_user_namespace_is_told(box):
-    need_kernel()
-    program = chatter(box)
-    r = box.run([need("unshare"), "--user", "--map-root-user", KERNEL, "--pid", str(program.pid), "--dir", box.dir], shim=False)
-    if "unshare" in r.err:
-        raise Skip("no user namespaces here")
-    equal(r.rc, 4, "exit code")
-    check("user namespace" in r.err, r.err)
-
-
-@test
-def wrong_words_are_refused(box):
-    need_kernel()
-    none = str(int(open("/proc/sys/kernel/pid_max").read()) - 1)
-    for argv, rc, words in (([], 2, "takes one of"), (["--pid", "x"], 2, "process id"), (["--pid", "1", "--comm", "x"], 2, "one of"),
-                            (["--pid", "1", "--runq-min", "5"], 2, "duration"), (["--pid", "1", "--ring-mb", "3"], 2, "power of two"),
-                            (["--comm", "("], 2, "regular expression"), (["--what"], 2, ""), (["--pid", none], 3, "no such process"),
-                            (["--comm", "no-such-name"], 3, "no process"), (["--cgroup", "/no/such"], 3, "no control group"),
-                            (["--session", box.path], 3, "nothing that lives")):
-        r = box.run([KERNEL, *argv], shim=False)
-        equal(r.rc, rc, "exit code of %s" % argv)
-        check(words in r.err and not r.out, "%s: %r" % (argv, r.err))
-    r = box.run([KERNEL, "--help"], shim=False, rc=0)
-    check(r.out.startswith("Usage: d9-kernel") and not r.err, "--help")
-
-
-@test
-def a_thread_is_no_process(box):
-    need_kernel()
-    program = chatter(box)
-    tid = next(t for t in os.listdir("/proc/%d/task" % program.pid) if t != str(program.pid))
-    r = box.run([KERNEL, "--pid", tid], shim=False, rc=3)
-    check("--pid %d" % program.pid in r.err, r.err)
-
-
-@test
-def a_link_is_no_folder(box):
-    need_kernel()
-    program = chatter(box)
-    os.mkdir(os.path.join(box.path, "elsewhere"))
-    os.symlink(os.path.join(box.path, "elsewhere", "missing"), os.path.join(box.path, "link"))
-    p = start(box, "--pid", str(program.pid), folder=os.path.join(box.path, "link"))
-    r = box.finish(p)
-    equal(r.rc, 3, "exit code")
-    check("cannot make the folder" in r.err, r.err)
 
 
 if __name__ == "__main__":

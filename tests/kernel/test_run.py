@@ -105,6 +105,29 @@ def who_may_not_is_told_so_once(box, how):
         equal(r.err, "", "with --quiet")
 
 
+@test
+def a_d9_kernel_that_is_not_there_or_does_nothing_is_told(box):
+    need_kernel()
+    bin_ = os.path.join(box.path, "bin")
+    os.mkdir(bin_)
+    for path in (D9, SHIM):
+        shutil.copy(path, bin_)
+    run = [os.path.join(bin_, "d9"), "run", "--dir", box.dir]
+    r = box.run([*run, "--kernel=on", "--", "echo", "ran"], shim=False, rc=125)
+    check("d9-kernel was not found beside d9" in r.err and r.err.count("\n") == 1 and not r.out, r.err)
+    box.run([*run, "--", "true"], shim=False, rc=0)
+    for script, words in (("exit 1", "did not say why"), ("echo d9-kernel: why not >&2; exit 1", "d9-kernel why not"),
+                          ("exec sleep 60", "was not ready within 10 s")):
+        with open(os.path.join(bin_, "d9-kernel"), "w") as f:
+            f.write("#!/bin/sh\n%s\n" % script)
+        os.chmod(f.name, 0o755)
+        r = box.run([*run, "--kernel=on", "--", "echo", "ran"], shim=False, rc=125)
+        check(words in r.err and r.err.count("\n") == 1 and not r.out, "%s: %r" % (script, r.err))
+        r = box.run([*run, "--", "echo", "ran"], shim=False, rc=0)
+        equal(r.out, "ran\n", "what the program says")
+        check(words in r.err or "sleep" in script, "%s: %r" % (script, r.err))
+
+
 @parametrise(["pid", "session", "process folder"])
 def it_joins_who_records_already(box, how):
     need_kernel()

@@ -1,5 +1,6 @@
 /*
  * kernel_offcpu calls: waits for a byte, then sleeps in calls that it names; the moments around each are printed.
+ * kernel_offcpu nested: waits for a byte, then sleeps three functions down.
  * kernel_offcpu grow THREADS: takes descriptors past 16384, beside so many other threads; says around which call each doubling of the
  * table fell.
  * kernel_offcpu sockets THREADS: the same with sockets, by the library's call.
@@ -61,6 +62,31 @@ static int calls(void)
 	return 0;
 }
 
+/* What keeps the calls from being jumps. */
+#define AFTER() __asm__ volatile("")
+
+static __attribute__((noinline)) void nested_inner(void)
+{
+	raw_sleep_ms(HOLD_MS);
+	AFTER();
+}
+
+static __attribute__((noinline)) void nested_middle(void)
+{
+	nested_inner();
+	AFTER();
+}
+
+static __attribute__((noinline)) int nested(void)
+{
+	read_byte();
+	nested_middle();
+	printf("SLEPT tid=%d\n", my_tid());
+	fflush(stdout);
+	read_byte();
+	return 0;
+}
+
 /* ---- grow -------------------------------------------------------------------------------------------- */
 
 static void *idle(void *arg)
@@ -108,5 +134,7 @@ static int grow(int threads, int sockets)
 int main(int argc, char **argv)
 {
 	MUST(argc >= 2);
-	return strcmp(argv[1], "calls") ? grow(argc > 2 ? atoi(argv[2]) : 0, !strcmp(argv[1], "sockets")) : calls();
+	if (!strcmp(argv[1], "calls"))
+		return calls();
+	return strcmp(argv[1], "nested") ? grow(argc > 2 ? atoi(argv[2]) : 0, !strcmp(argv[1], "sockets")) : nested();
 }

@@ -53,6 +53,12 @@ static void kernel(struct tb *b)
 	tb_offcpu(b, 42, (struct tb_offcpu){.t0 = MS(50), .t1 = MS(58), .nr = SYS_dup, .state = 2, .stack = RCU});
 	tb_offcpu(b, 42, (struct tb_offcpu){.t0 = MS(60), .t1 = MS(64), .nr = -1, .state = 2});
 	tb_offcpu(b, 42, (struct tb_offcpu){.t0 = MS(70), .t1 = MS(74), .nr = 99999, .state = 1});
+	tb_block_io(b, 41, MS(11), MS(251), 2, 0, 0);
+	tb_block_io(b, 41, MS(11), MS(20), 1, 4096, 0);
+	tb_block_io(b, 42, MS(80), MS(83), 1, 8192, -5);
+	tb_syscall(b, 41, MS(10), MS(263), SYS_fsync, 9, 0);
+	tb_syscall(b, 42, MS(50), MS(58), SYS_dup, 3, -24);
+	tb_syscall(b, 42, MS(70), MS(74), 99999, 0, -9);
 	tb_gap(b, D9_THREAD_NONE, MS(500), MS(520), 17);
 	tb_end(b);
 }

@@ -436,6 +436,29 @@ void tb_kernel_thread(struct tb *b, d9_u32 thread, d9_i32 tid, d9_i32 pid)
 	PUT(b, D9_THREAD_NONE, e);
 }
 
+void tb_block_io(struct tb *b, d9_u32 thread, d9_u64 t0, d9_u64 t1, d9_u32 op, d9_u32 bytes, d9_i32 error)
+{
+	struct d9_ev_block_io e = REC(block_io, .t = b->at + t1);
+	e.dur = t1 - t0;
+	e.sector = 2048;
+	e.bytes = bytes;
+	e.dev = 8u << 20 | 16;
+	e.op = op;
+	e.error = error;
+	PUT(b, thread, e);
+}
+
+void tb_syscall(struct tb *b, d9_u32 thread, d9_u64 t0, d9_u64 t1, d9_i32 nr, d9_u64 arg0, d9_i64 result)
+{
+	struct d9_ev_syscall e = REC(syscall, .t = b->at + t1);
+	e.dur = t1 - t0;
+	e.nr = nr;
+	e.arg0 = arg0;
+	e.arg1 = ~0ull;
+	e.result = result;
+	PUT(b, thread, e);
+}
+
 void tb_quota(struct tb *b, d9_u32 proc, d9_u64 t, d9_u64 periods, d9_u64 throttled, d9_u64 throttled_ns)
 {
 	struct d9_ev_quota e = REC(quota, .t = b->at + t);

@@ -91,6 +91,8 @@ void tb_user_stack(struct tb *b, d9_u32 thread, d9_u64 t, d9_u64 frame); /* of t
 void tb_runq_total(struct tb *b, d9_u32 thread, d9_u64 t, d9_u64 count, d9_u64 total, d9_u64 max, const d9_u64 *buckets,
 		   d9_u32 n);
 void tb_kernel_thread(struct tb *b, d9_u32 thread, d9_i32 tid, d9_i32 pid);
+void tb_block_io(struct tb *b, d9_u32 thread, d9_u64 t0, d9_u64 t1, d9_u32 op, d9_u32 bytes, d9_i32 error);
+void tb_syscall(struct tb *b, d9_u32 thread, d9_u64 t0, d9_u64 t1, d9_i32 nr, d9_u64 arg0, d9_i64 result);
 void tb_quota(struct tb *b, d9_u32 proc, d9_u64 t, d9_u64 periods, d9_u64 throttled, d9_u64 throttled_ns);
 void tb_exit(struct tb *b, d9_u32 thread, d9_u64 t, d9_u32 how, d9_i32 code);
 
