@@ -1764,6 +1764,50 @@ END_TEST
 
 static bool says(const struct d9_finding *f, const char *text) { return strstr(f->title, text) != NULL; }
 
+/*
+ * A runtime without a driver for I/O, whose workers park on a futex and are not told: ten times, and twice as often thread 1 waits in its
+ * polls for a lock that has no name.  loop: other tasks are polled between those waits, as by a block_on in the poll.
+ */
+static void locks_in_polls(bool loop)
+{
+	const d9_u32 rt = 1u << 24 | 2;
+	d9_u32 park = tb_site(&B, "futex_wait", 0x3000, 400, NULL), lock = tb_site(&B, "futex_wait", 0x3000, 450, NULL);
+	B.runtime_module = 1;
+	for (int i = 0; i < 10; i++) {
+		d9_u64 t = MS(20 * i);
+		tb_span(&B, 1, park, (struct tb_span){.t0 = t, .t1 = t + MS(9), .object = 0x901});
+		tb_span(&B, 1, lock, (struct tb_span){.t0 = t + MS(11), .t1 = t + MS(14), .object = 0xabc});
+		if (loop)
+			tb_poll(&B, 1, 8, rt, D9_NO_INDEX, t + MS(14), t + MS(14.5));
+		tb_span(&B, 1, lock, (struct tb_span){.t0 = t + MS(15), .t1 = t + MS(18), .object = 0xabc});
+		tb_poll(&B, 1, 7, rt, D9_NO_INDEX, t + MS(10), t + MS(19));
+	}
+	tb_in_poll(&B, 1, 7, rt, D9_NO_INDEX, MS(210), MS(900));
+	tb_pending(&B, 1, lock, MS(220), MS(900), 0xabc, 0);
+	analyse();
+}
+
+START_TEST(a_lock_in_a_poll_is_no_park)
+{
+	locks_in_polls(false);
+	const struct d9_model_thread *mt = &M->threads[thread(100)];
+	const struct d9_lock *l = d9_model_lock(M, 0, 0xabc);
+	ck_assert_uint_eq(T->sites.v[mt->home].depth, 400);
+	ck_assert_uint_eq(mt->parks.n, 10);
+	ck_assert_uint_eq(mt->parked, MS(90));
+	ck_assert_uint_eq(l->waits, 20);
+	ck_assert_uint_eq(l->pending.n, 1);
+	ck_assert(!d9_model_pending_parks(M, thread(100)));
+}
+END_TEST
+
+START_TEST(a_loop_in_a_poll_parks)
+{
+	locks_in_polls(true);
+	ck_assert_uint_eq(M->threads[thread(100)].parks.n, 30);
+}
+END_TEST
+
 /* Too seldom home to be taken for a worker but for the number that its polls have: worker 3 of a runtime that was seen. */
 static void seldom_home(d9_u32 worker)
 {
@@ -2419,6 +2463,8 @@ int main(void)
 					   a_worker_by_its_polls,
 					   a_worker_that_was_replaced,
 					   no_worker_without_a_number,
+					   a_lock_in_a_poll_is_no_park,
+					   a_loop_in_a_poll_parks,
 					   jobs_of_a_former_worker,
 					   a_call_that_a_poll_sits_in,
 					   a_poll_that_computes_still,
