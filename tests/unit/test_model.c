@@ -2134,15 +2134,16 @@ END_TEST
 
 /*
  * Two workers that poll for 100 ms, one task after the other for `step` each, but for a park of worker 1 from 30 to 50 ms
- * if it parks; task 7 is woken at 20 ms and polled at 60 by worker 0.  delay: time in all that both had no CPU.
+ * if it parks; task 7 is woken at 20 ms and polled at 60 by worker 0.  delay, blocked: time in all that both had no CPU,
+ * or were in calls.
  */
-static void busy_workers(double step, bool parks, double delay)
+static void busy_workers(double step, bool parks, double delay, double blocked)
 {
 	tb_thread(&B, 2, 0, 101, "worker");
 	B.runtime_module = 1;
 	for (d9_u32 th = 1; th <= 2; th++) {
 		tb_cpu(&B, th, 0, 0, 0);
-		tb_cpu(&B, th, MS(100), MS(100 - delay), MS(delay));
+		tb_cpu(&B, th, MS(100), MS(100 - delay - blocked), MS(delay));
 		for (double t = 0; t < 100; t += step) {
 			if (th == 2 && parks && t >= 30 && t < 50)
 				continue;
@@ -2160,33 +2161,61 @@ static void busy_workers(double step, bool parks, double delay)
 
 START_TEST(wake_delay)
 {
-	busy_workers(2, false, 3);
+	busy_workers(2, false, 3, 0);
 	const struct d9_finding *f = need("wake-delay");
 	ck_assert_uint_eq(measured(f, "wake_ns"), MS(40));
 	ck_assert_uint_eq(f->count, 1);
 	ck_assert_int_eq(f->severity, D9_WARNING);
 	ck_assert(strstr(f->title, "40 ms for one of 2 workers") != NULL);
+	ck_assert_uint_eq(measured(f, "workers"), 2);
+	ck_assert_uint_eq(measured(f, "blocked_ns"), 0);
+	ck_assert_uint_ge(measured(f, "on_cpu_ns"),
+			  MS(75)); /* of 80, less what of the 6 without one may have fallen here */
+	ck_assert(strstr(f->title, "meanwhile: of 80 ms ") != NULL && !strstr(f->title, "blocked"));
 	only("wake-delay");
+}
+END_TEST
+
+/* The same, and each poll waits all but half a millisecond: for a lock that has no holder, or for bytes, which takes less in all. */
+START_TEST(wake_delay_by_blocked_workers)
+{
+	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL), rd = tb_site(&B, "read", 0x2000, 300, NULL);
+	for (double t = 0; t < 100; t += 2)
+		for (d9_u32 th = 1; th <= 2; th++)
+			if (th == 1 && (int)t % 8 == 0)
+				tb_span(&B, 1, rd, (struct tb_span){.t0 = MS(t + 0.1), .t1 = MS(t + 1.6), .fd = 4});
+			else
+				tb_span(&B, th, lock,
+					(struct tb_span){.t0 = MS(t + 0.1), .t1 = MS(t + 1.6), .object = 0xabc});
+	busy_workers(2, false, 0, 75);
+	const struct d9_finding *f = need("wake-delay");
+	ck_assert_uint_eq(measured(f, "blocked_ns"), 2 * 20 * MS(1.5));
+	ck_assert_uint_eq(measured(f, "on_cpu_ns"), D9_NOT_KNOWN); /* 25 ms in 100, and which of them was not read */
+	ck_assert_uint_eq(measured(f, "wake_ns"), MS(40));
+	ck_assert_uint_eq(f->cause.object, 0xabc);
+	ck_assert_str_eq(f->cause.kind, "queue");
+	ck_assert(strstr(f->title, ": of 80 ms 60 ms blocked, most in pthread_mutex_lock on 0xabc") != NULL);
+	ck_assert(strstr(f->try[0], "d9 locks") != NULL);
 }
 END_TEST
 
 START_TEST(no_wake_delay_where_a_worker_parked)
 {
-	busy_workers(2, true, 3);
+	busy_workers(2, true, 3, 0);
 	ck_assert_ptr_null(find("wake-delay"));
 }
 END_TEST
 
 START_TEST(no_wake_delay_for_want_of_a_cpu)
 {
-	busy_workers(2, false, 30);
+	busy_workers(2, false, 30, 0);
 	ck_assert_ptr_null(find("wake-delay"));
 }
 END_TEST
 
 START_TEST(no_wake_delay_behind_one_poll)
 {
-	busy_workers(30, false, 3); /* from 30 to 60 of the 40 ms from 20: that one is the cause */
+	busy_workers(30, false, 3, 0); /* from 30 to 60 of the 40 ms from 20: that one is the cause */
 	ck_assert_ptr_null(find("wake-delay"));
 }
 END_TEST
@@ -2422,6 +2451,7 @@ int main(void)
 					   no_task_is_idle_across_a_hole,
 					   task_leak,
 					   wake_delay,
+					   wake_delay_by_blocked_workers,
 					   no_wake_delay_where_a_worker_parked,
 					   no_wake_delay_for_want_of_a_cpu,
 					   no_wake_delay_behind_one_poll,
