@@ -149,7 +149,7 @@ static bool waits_for_lock(const struct d9_model *m, d9_u32 thread, const struct
 	if (!s->object || d9_kind_class(s->kind) != D9_CLASS_SIGNAL)
 		return false;
 	const struct d9_lock *l = d9_model_lock(m, m->t->threads.v[thread].proc, s->object);
-	return l && l->like_lock;
+	return (l && l->like_lock) || d9_model_waits_behind(m, s->site);
 }
 
 /* Spans end in order; one that ends after a later one began lies within it, as a signal handler's does. */

@@ -2,6 +2,7 @@
 #include "model_case.h"
 
 #include "cli/fail_if.h"
+#include "cli/model_internal.h"
 #include "cli/show.h"
 #include "cli/tasks.h"
 #include "cli/timeline.h"
@@ -782,6 +783,69 @@ START_TEST(lock_holder_io)
 	ck_assert_int_eq(l->holders.v[0].known_by, D9_KNOWN_OWNER_WORD);
 	ck_assert_uint_eq(l->holders.v[0].total, MS(280.1) - MS(30));
 	ck_assert_uint_eq(l->holders.v[0].inside.v[0].total, MS(250));
+}
+END_TEST
+
+/* The same place again and again, under whatever locks: one finding, told by the worst. */
+START_TEST(lock_holder_io_at_one_place)
+{
+	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL), rd = tb_site(&B, "read", 0x2000, 300, NULL);
+	for (d9_u32 th = 2; th <= 4; th++)
+		tb_thread(&B, th, 0, 100 + (d9_i32)th, "w");
+	for (int i = 0; i < 6; i++) { /* each holds it in turn, the third time for longest */
+		d9_u32 th = 2 + (d9_u32)i % 3, other = 2 + (d9_u32)(i + 1) % 3;
+		d9_u64 t = MS(200 * i), until = t + MS(i == 3 ? 90 : 60);
+		tb_span(&B, th, rd, (struct tb_span){.t0 = t, .t1 = until, .fd = 4, .result = 1});
+		tb_span(&B, other, lock,
+			(struct tb_span){
+				.t0 = t + MS(1), .t1 = until, .object = 0xab0 + (d9_u64)i % 2, .owner = 100 + th});
+	}
+	analyse();
+	only("lock-holder-io");
+	const struct d9_finding *f = need("lock-holder-io");
+	ck_assert_uint_eq(F.of.n, 1);
+	ck_assert_uint_eq(f->count, 6);
+	ck_assert_uint_eq(measured(f, "holder_ns"), MS(90));
+	ck_assert_uint_eq(measured(f, "wait_total_ns"), MS(89));
+	ck_assert_uint_eq(measured(f, "waiters"), 1);
+	ck_assert_uint_eq(f->from - T->t_begin, MS(600));
+	ck_assert_uint_eq(f->victims.n, 3);
+	ck_assert_uint_eq(f->victims.v[0].waited, MS(89 + 59));
+}
+END_TEST
+
+START_TEST(what_names_say_of_a_futex)
+{
+	static const struct {
+		const char *names[5];
+		enum d9_site_says says;
+	} of[] = {{{"std::sys::pal::unix::futex::futex_wait", "std::sys::sync::mutex::futex::Mutex::lock_contended"},
+		   D9_SAYS_LOCK},
+		  {{"std::sys::pal::unix::futex::futex_wait", "<std::sys::sync::condvar::futex::Condvar>::wait",
+		    "app::Mutex"},
+		   D9_SAYS_NO_LOCK},
+		  {{"std::thread::park", "app::lock_slow"}, D9_SAYS_NO_LOCK},
+		  {{"app::main"}, D9_SAYS_NOTHING},
+		  {{"parking_lot_core::thread_parker::imp::ThreadParker::futex_wait",
+		    "<parking_lot_core::thread_parker::imp::ThreadParker as parking_lot_core::ThreadParkerT>::park",
+		    "parking_lot_core::parking_lot::park", "parking_lot::raw_mutex::RawMutex::lock_slow"},
+		   D9_SAYS_LOCK_BEHIND},
+		  {{"parking_lot_core::parking_lot::park::<<parking_lot::raw_rwlock::RawRwLock>::lock_common>",
+		    "<parking_lot::raw_rwlock::RawRwLock>::lock_shared_slow"},
+		   D9_SAYS_LOCK_BEHIND},
+		  {{"parking_lot_core::parking_lot::park", "parking_lot::condvar::Condvar::wait_until_internal",
+		    "app::lock_slow"},
+		   D9_SAYS_NO_LOCK},
+		  {{"parking_lot_core::parking_lot::park", "parking_lot::once::Once::call_once_slow", "app::Mutex"},
+		   D9_SAYS_NO_LOCK},
+		  {{"parking_lot_core::parking_lot::park"}, D9_SAYS_NO_LOCK},
+		  {{NULL, "parking_lot::raw_mutex::RawMutex::lock_slow"}, D9_SAYS_LOCK_BEHIND}};
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		struct d9_frame frames[5] = {{0}};
+		for (size_t k = 0; k < 5; k++)
+			frames[k].symbol = of[i].names[k];
+		ck_assert_msg(d9_names_say(frames, 5) == of[i].says, "%zu: %s", i, of[i].names[0]);
+	}
 }
 END_TEST
 
@@ -2502,6 +2566,7 @@ int main(void)
 					   lock_contention,
 					   a_little_contention_is_fine,
 					   lock_holder_io,
+					   lock_holder_io_at_one_place,
 					   short_holder_is_fine,
 					   log_pipe_stall,
 					   convoy_ends_at_its_root,
@@ -2540,7 +2605,8 @@ int main(void)
 					   a_slow_call_before_a_hole,
 					   from_and_to,
 					   one_file_and_foreign_files};
-	const TTest *const plain[] = {fail_if_grammar, histogram, custom_events, a_clock_that_is_set};
+	const TTest *const plain[] = {fail_if_grammar, histogram, custom_events, what_names_say_of_a_futex,
+				      a_clock_that_is_set};
 	Suite *s = suite_create("model");
 	TCase *a = tcase_create("trace"), *b = tcase_create("plain");
 	tcase_add_checked_fixture(a, setup, teardown);
