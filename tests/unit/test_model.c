@@ -8,6 +8,7 @@
 #include "cli/timeline.h"
 
 #include <stdarg.h>
+#include <unistd.h>
 
 static void only(const char *id)
 {
@@ -1018,6 +1019,59 @@ START_TEST(self_deadlock_of_a_worker)
 {
 	lonely(true, true);
 	ck_assert_int_eq(M->threads[thread(100)].role, D9_ROLE_WORKER);
+}
+END_TEST
+
+/* Waits that have not ended: the stack of their place was taken in one of the calls that were made there. */
+static void stuck_at(int others, bool whole, const char *hook)
+{
+	const d9_u64 stack[] = {0x6000, 0x50, 0x40, 0};
+	d9_u32 lock = tb_site(&B, hook, 0x6000, 300, stack), rd = tb_site(&B, "read", 0x7000, 300, stack);
+	tb_thread(&B, 2, 0, 102, "other");
+	tb_span(&B, 2, rd, (struct tb_span){.t0 = MS(1), .t1 = MS(2), .fd = 4});
+	if (others == 1)
+		tb_span(&B, 2, lock, (struct tb_span){.t0 = MS(10), .t1 = MS(11), .object = 0xc0});
+	if (others == 2)
+		tb_pending(&B, 2, lock, MS(60), MS(800), 0xc0, 0);
+	if (others == 3)
+		tb_calls(&B, 2, hook, 5, US(10), 0, MS(700));
+	if (!whole)
+		tb_gap(&B, 2, MS(20), MS(21), 3);
+	tb_pending(&B, 1, lock, MS(50), MS(800), 0xb0, 100);
+	analyse();
+}
+
+static bool is_own(void) { return d9_ref_info(M, (struct d9_ref){thread(100), D9_REF_PENDING, 0}).own_stack; }
+
+START_TEST(a_stack_that_is_the_stuck_calls_own)
+{
+	stuck_at(0, true, "pthread_mutex_lock");
+	ck_assert(is_own() && need("self-deadlock")->cause.own_stack);
+	ck_assert(!d9_ref_info(M, (struct d9_ref){thread(102), D9_REF_SPAN, 0}).own_stack);
+}
+END_TEST
+
+START_TEST(a_stack_that_may_be_another_calls)
+{
+	stuck_at(_i, _i > 0, _i == 3 ? "sem_wait" : "pthread_mutex_lock");
+	ck_assert(!is_own());
+}
+END_TEST
+
+START_TEST(a_stack_of_a_place_that_was_there_before_the_recording)
+{
+	const d9_u64 stack[] = {0x6000, 0x50, 0x40, 0};
+	tb_segment(&B);
+	tb_proc(&B, 0, D9_NO_INDEX, 100, 1, 500, "/bin/svc");
+	tb_thread(&B, 1, 0, 100, "svc");
+	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, stack);
+	tb_pending(&B, 1, lock, MS(50), MS(800), 0xb0, 100);
+	tb_end(&B);
+	char path[256];
+	snprintf(path, sizeof(path), "%s/s-000001.d9", B.folder);
+	ck_assert_int_eq(unlink(path), 0); /* as a drainer does that keeps to its budget */
+	read_all();
+	ck_assert(!is_own());
 }
 END_TEST
 
@@ -2581,6 +2635,8 @@ int main(void)
 					   self_deadlock_of_one_of_several,
 					   self_deadlock_of_a_worker,
 					   a_call_that_ended_is_not_pending,
+					   a_stack_that_is_the_stuck_calls_own,
+					   a_stack_of_a_place_that_was_there_before_the_recording,
 					   event_loop_spin,
 					   busy_server_does_not_spin,
 					   slow_loop_does_not_spin,
@@ -2613,6 +2669,7 @@ int main(void)
 	tcase_set_timeout(a, 30);
 	for (size_t i = 0; i < sizeof(with_trace) / sizeof(with_trace[0]); i++)
 		tcase_add_test(a, with_trace[i]);
+	tcase_add_loop_test(a, a_stack_that_may_be_another_calls, 0, 4);
 	tcase_add_loop_test(a, chunks_out_of_order_are_put_right, 0, 4);
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
 		tcase_add_test(b, plain[i]);
