@@ -512,6 +512,21 @@ def whatever_comes_out_of_a_poll(box):
     box.run([os.path.join(harness.PROGS, "tokio_fake")], rc=0, shim=False)
 
 
+@harness.parametrise(["job", "worker"])
+def what_may_be_a_workers_life_is_a_job_that_has_a_name(box, what):
+    """As long as it runs; and no task if it turns out to be a worker's."""
+    p = box.start([os.path.join(harness.PROGS, "tokio_fake"), what], stdin=-1)
+    equal(p.stdout.readline().split(), ["READY"], "the program")
+    tasks = json.loads(box.d9("tasks", "--json", box.dir).out)["tasks"]
+    equal(box.finish_with_input(p, "\n").rc, 0, "exit")
+    is_job = what == "job"
+    equal([(t["kind"], t["outcome"]) for t in tasks], [("blocking", "alive") if is_job else ("async", "ready")], "tasks while it runs")
+    check(re.fullmatch(r"tokio_fake\+0x[0-9a-f]+", tasks[0]["name"] or ""), "its name: %s" % tasks[0]["name"])
+    tasks = json.loads(box.d9("tasks", "--json", box.dir).out)["tasks"]
+    equal([(t["kind"], t["outcome"], t["polls"]) for t in tasks], [("blocking" if is_job else "async", "ready", 1)], "tasks when all is over")
+    equal([r["tasks"] for p in report_of(box)["processes"] for r in p["runtimes"]], [1], "tasks in the report")
+
+
 OFF = {"off": {"D9_RUNTIMES": "off"}, "not this program": {"D9_RUNTIMES_EXE": "other,another"},
        "all but this program": {"D9_RUNTIMES_EXE": "-tokio_truth_1_54"}, "scan": {"D9_RUNTIMES": "scan"},
        "family off": {"D9_HOOKS": "-abi"}}
