@@ -207,11 +207,11 @@ static bool runs_in(struct d9_model *m, d9_u32 i, const char *function)
 	return found;
 }
 
-/* Its callers' names say so, or it polls tasks of a runtime that has no workers and whose tasks nobody else ever polled. */
+/* Its callers' names say so if they are its own, or it polls tasks of a runtime that has no workers and whose tasks nobody else ever polled. */
 static bool is_whole_runtime(struct d9_model *m, d9_u32 i)
 {
 	const struct d9_rt_span *in = stuck_in(m, i);
-	if (runs_in(m, i, "scheduler::current_thread::"))
+	if (d9_model_pending_is_first(m, i) && runs_in(m, i, "scheduler::current_thread::"))
 		return true;
 	if (!in || !in->module || d9_is_pool(in))
 		return false;

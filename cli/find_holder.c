@@ -14,13 +14,24 @@ struct root {
 	d9_u64 total;
 	bool inferred;
 	D9_VEC(struct d9_wait) waits;
+	size_t finding; /* index + 1 of its group */
 };
 typedef D9_VEC(struct root) roots;
+
+/* Roots that are calls of one place: one finding, told by the worst of them. */
+struct group {
+	size_t worst;
+	d9_u64 count, harm;
+	bool inferred;
+};
+typedef D9_VEC(struct group) groups;
 
 static bool is_lock_wait(const struct d9_model *m, d9_u32 thread, const struct d9_span *s)
 {
 	const struct d9_lock *l = s->object ? d9_model_lock(m, m->t->threads.v[thread].proc, s->object) : NULL;
-	return l && l->maybe_lock && !l->gil && !(s->flags & D9_SPAN_NO_CALL);
+	if (!l || s->flags & D9_SPAN_NO_CALL)
+		return false;
+	return (l->maybe_lock && !l->gil) || d9_model_waits_behind(m, s->site);
 }
 
 static bool is_long_call(const struct d9_model *m, d9_u32 thread, const struct d9_span *s)
@@ -77,7 +88,7 @@ static void add_lock(struct d9_model *m, const struct d9_lock *l, roots *all, st
 		const struct d9_span *s = d9_model_span(m, l->wait.v[i].thread, l->wait.v[i].span);
 		struct d9_wait call;
 		bool inferred;
-		if (s->flags & D9_SPAN_CLAIMED)
+		if (s->flags & D9_SPAN_CLAIMED || !is_lock_wait(m, l->wait.v[i].thread, s))
 			continue;
 		open += d9_span_dur(s);
 		if (d9_span_dur(s) >= WAIT_MIN_NS && root_of(m, l->wait.v[i], &call, &inferred))
@@ -90,7 +101,7 @@ static void add_lock(struct d9_model *m, const struct d9_lock *l, roots *all, st
 		struct d9_wait call;
 		bool inferred;
 		if (d9_span_dur(s) < WAIT_MIN_NS || s->flags & D9_SPAN_CLAIMED ||
-		    !root_of(m, l->wait.v[i], &call, &inferred))
+		    !is_lock_wait(m, l->wait.v[i].thread, s) || !root_of(m, l->wait.v[i], &call, &inferred))
 			continue;
 		struct root *r = root_at(all, map, call);
 		r->total += d9_span_dur(s);
@@ -150,34 +161,47 @@ static void join_writers(struct d9_model *m, roots *all)
 
 /* ---- report ---------------------------------------------------------------------------------------- */
 
-static void fill(struct d9_model *m, struct d9_finding *f, const struct root *r)
+static void add_root(struct d9_model *m, struct d9_finding *f, const struct root *r, bool evidence)
 {
-	const struct d9_span *s = d9_model_span(m, r->thread, r->span);
-	f->inferred = r->inferred;
-	f->from = s->t0;
-	f->to = s->t1;
-	f->harm = d9_span_dur(s) + r->total;
-	d9_finding_cause(f, m, (struct d9_ref){r->thread, D9_REF_SPAN, r->span});
-	d9_finding_span(f, (struct d9_ref){r->thread, D9_REF_SPAN, r->span});
 	d9_claim(m, r->thread, r->span);
+	if (evidence)
+		d9_finding_span(f, (struct d9_ref){r->thread, D9_REF_SPAN, r->span});
 	for (size_t i = 0; i < r->waits.n; i++) {
 		struct d9_wait w = r->waits.v[i];
 		d9_finding_victim(f, w.thread, d9_span_dur(d9_model_span(m, w.thread, w.span)));
-		d9_finding_span(f, (struct d9_ref){w.thread, D9_REF_SPAN, w.span});
+		if (evidence)
+			d9_finding_span(f, (struct d9_ref){w.thread, D9_REF_SPAN, w.span});
 		d9_claim(m, w.thread, w.span);
 	}
 }
 
-static void report(struct d9_model *m, struct d9_findings *out, const struct root *r)
+/* What it did to others, or, of a worker's log, to itself. */
+static d9_u64 harm_of(const struct d9_model *m, const struct root *r)
+{
+	const struct d9_span *s = d9_model_span(m, r->thread, r->span);
+	return is_log_write(s) && d9_span_dur(s) > r->total ? d9_span_dur(s) : r->total;
+}
+
+static bool is_told(const struct d9_model *m, const struct root *r)
+{
+	const struct d9_span *s = r->thread == D9_NO_INDEX ? NULL : d9_model_span(m, r->thread, r->span);
+	return s && harm_of(m, r) >= D9_WARN_NS && (is_log_write(s) || r->total * 2 >= d9_span_dur(s));
+}
+
+static void report(struct d9_model *m, struct d9_findings *out, const struct root *r, const struct group *g)
 {
 	const struct d9_span *s = d9_model_span(m, r->thread, r->span);
 	bool log = is_log_write(s);
-	d9_u64 dur = d9_span_dur(s), harm = log && dur > r->total ? dur : r->total;
-	if (harm < D9_WARN_NS || (!log && r->total * 2 < dur))
-		return;
+	d9_u64 dur = d9_span_dur(s);
 	struct d9_finding *f = d9_finding_add(out, log ? "log-pipe-stall" : "lock-holder-io", r->thread);
-	fill(m, f, r);
-	f->severity = d9_severity_of(harm);
+	f->inferred = g->inferred;
+	f->from = s->t0;
+	f->to = s->t1;
+	f->count = g->count;
+	f->harm = g->harm;
+	f->severity = d9_severity_of(harm_of(m, r));
+	d9_finding_cause(f, m, (struct d9_ref){r->thread, D9_REF_SPAN, r->span});
+	add_root(m, f, r, true);
 	char who[96], a[32], b[32];
 	d9_show_thread(m, r->thread, who, sizeof(who));
 	d9_format_duration(dur, a);
@@ -200,20 +224,57 @@ static void report(struct d9_model *m, struct d9_findings *out, const struct roo
 	d9_finding_task(f, m, r->thread, d9_model_task_poll(m, r->thread, s->t0, s->t1));
 }
 
+static void group_by_place(const struct d9_model *m, roots *all, groups *ret)
+{
+	struct d9_map places = {0}; /* site and descriptor -> group */
+	for (size_t i = 0; i < all->n; i++) {
+		struct root *r = &all->v[i];
+		if (!is_told(m, r))
+			continue;
+		const struct d9_span *s = d9_model_span(m, r->thread, r->span);
+		d9_u64 key = (d9_u64)s->site << 32 | (is_log_write(s) ? (d9_u32)s->fd + 1 : 0);
+		d9_u32 g = d9_map_get(&places, key);
+		if (g == D9_MAP_EMPTY) {
+			g = (d9_u32)ret->n;
+			d9_vec_push(ret, (struct group){.worst = i});
+			d9_map_put(&places, key, g);
+		}
+		struct group *of = &ret->v[g];
+		of->count++;
+		of->harm += d9_span_dur(s) + r->total;
+		of->inferred |= r->inferred;
+		if (harm_of(m, r) > harm_of(m, &all->v[of->worst]))
+			of->worst = i;
+		r->finding = g + 1;
+	}
+	d9_map_free(&places);
+}
+
+static void report_all(struct d9_model *m, struct d9_findings *out, roots *all)
+{
+	groups places = {0};
+	size_t first = out->of.n;
+	group_by_place(m, all, &places);
+	for (size_t i = 0; i < places.n; i++)
+		report(m, out, &all->v[places.v[i].worst], &places.v[i]);
+	for (size_t i = 0; i < all->n; i++)
+		if (all->v[i].finding && places.v[all->v[i].finding - 1].worst != i)
+			add_root(m, &out->of.v[first + all->v[i].finding - 1], &all->v[i], false);
+	d9_vec_free(&places);
+}
+
 void d9_find_holder(struct d9_model *m, struct d9_findings *out)
 {
 	roots all = {0};
 	struct d9_map map = {0};
 	for (size_t i = 0; i < m->locks.n; i++)
-		if (m->locks.v[i].maybe_lock && !m->locks.v[i].gil && m->locks.v[i].total >= WAIT_MIN_NS)
+		if (!m->locks.v[i].gil && m->locks.v[i].total >= WAIT_MIN_NS)
 			add_lock(m, &m->locks.v[i], &all, &map);
 	add_log_writes(m, &all, &map);
 	join_writers(m, &all);
-	for (size_t i = 0; i < all.n; i++) {
-		if (all.v[i].thread != D9_NO_INDEX)
-			report(m, out, &all.v[i]);
+	report_all(m, out, &all);
+	for (size_t i = 0; i < all.n; i++)
 		d9_vec_free(&all.v[i].waits);
-	}
 	d9_vec_free(&all);
 	d9_map_free(&map);
 }

@@ -64,6 +64,7 @@ static void report(struct d9_model *m, struct d9_findings *out, const struct d9_
 	if (h && h->worst != D9_NO_INDEX) { /* what was done under the lock says more than where it was waited for */
 		struct d9_ref_info r = d9_ref_info(m, (struct d9_ref){h->thread, D9_REF_SPAN, h->worst});
 		f->cause.stack = r.stack;
+		f->cause.own_stack = r.own_stack;
 		f->cause.ra = m->t->sites.v[r.site].ra;
 		f->cause.owner_tid = (d9_u32)d9_show_tid(m, h->thread);
 	}

@@ -1,5 +1,6 @@
 /*
- * wake-delay: tasks that could run waited for a worker, for all workers of their runtime were busy with other tasks.
+ * wake-delay: tasks that could run waited for a worker, for all workers of their runtime were busy with other tasks: on a CPU, or sitting
+ * in calls in those tasks' polls.  Which of the two it was, is told; it is not the same remedy.
  *
  * Not where one poll took most of that time: then it is the cause, and found by what held it up.  Nor where a worker was parked
  * meanwhile, or where what the workers did not get was a CPU.
@@ -50,24 +51,163 @@ static int longest_first(const void *a, const void *b)
 	return p != q ? (p > q ? -1 : 1) : x->t0 < y->t0 ? -1 : x->t0 > y->t0;
 }
 
-static void report(struct d9_findings *out, const struct d9_runtime *of, const struct d9_runtime_waits *g,
-		   const struct d9_late *w, d9_u64 polls, d9_u64 count, d9_u64 total)
+/* ---- what the workers did meanwhile -------------------------------------------------------------- */
+
+/* A call in a task's poll, or a pending one; then all with its hook and object. */
+struct call {
+	d9_u32 hook;
+	d9_u64 object, total, longest;
+	struct d9_ref ref; /* of the longest */
+};
+struct spent {
+	d9_u64 whole, blocked, on_cpu, runnable; /* of all workers together; D9_NOT_KNOWN where it was not measured */
+	D9_VEC(struct call) calls;
+};
+
+static int by_call(const void *a, const void *b)
+{
+	const struct call *x = a, *y = b;
+	return d9_by(x->hook, y->hook) ?: d9_by(x->object, y->object);
+}
+
+static void add_call(const struct d9_model *m, struct spent *s, struct d9_ref ref, const struct d9_span *c,
+		     const struct d9_late *w)
+{
+	d9_u64 o = d9_overlap(c->t0, c->t1, w->t0, w->t1);
+	if (o && d9_model_task_poll(m, ref.thread, c->t0, c->t1))
+		d9_vec_push(&s->calls, (struct call){c->hook, c->object, o, o, ref});
+}
+
+static void add_known(d9_u64 *sum, d9_u64 of)
+{
+	*sum = *sum == D9_NOT_KNOWN || of == D9_NOT_KNOWN ? D9_NOT_KNOWN : *sum + of;
+}
+
+static void add_worker(const struct d9_model *m, struct spent *s, d9_u32 thread, const struct d9_late *w)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	bool sits = th->pending.unfinished && !d9_model_pending_parks(m, thread);
+	struct d9_poll p = {.t0 = w->t0, .t1 = w->t1, .ended = !sits};
+	p.first = d9_model_first_span(m, thread, w->t0);
+	while (p.first + p.n < th->spans.n && th->spans.v[p.first + p.n].t0 < w->t1)
+		p.n++;
+	struct d9_split of = d9_model_split(m, thread, &p);
+	s->whole += w->t1 - w->t0;
+	s->blocked += of.blocked;
+	add_known(&s->on_cpu, of.on_cpu);
+	add_known(&s->runnable, of.runnable);
+	D9_EACH_CALL (i, th, &p, D9_SPAN_NO_CALL)
+		add_call(m, s, (struct d9_ref){thread, D9_REF_SPAN, i}, &th->spans.v[i], w);
+	struct d9_span now = d9_model_pending(m, thread);
+	if (sits)
+		add_call(m, s, (struct d9_ref){thread, D9_REF_PENDING, 0}, &now, w);
+}
+
+/* The hook, and its object if it has one, in whose calls the workers sat longest; NULL: in none. */
+static const struct call *most_in(struct spent *s)
+{
+	const struct call *best = NULL;
+	struct call *c = NULL;
+	if (s->calls.n)
+		qsort(s->calls.v, s->calls.n, sizeof(*s->calls.v), by_call);
+	for (size_t i = 0; i < s->calls.n; i++) {
+		struct call *x = &s->calls.v[i];
+		if (!c || by_call(c, x)) {
+			c = x;
+		} else {
+			c->total += x->total;
+			if (x->longest > c->longest)
+				c->longest = x->longest, c->ref = x->ref;
+		}
+		best = !best || c->total > best->total ? c : best;
+	}
+	return best;
+}
+
+/* ---- report -------------------------------------------------------------------------------------- */
+
+static const char *name_of_call(const struct d9_model *m, d9_u32 proc, const struct call *c, char *buf, size_t n)
+{
+	const struct d9_lock *l = c->object ? d9_model_lock(m, proc, c->object) : NULL;
+	const char *hook = m->t->hooks.v[c->hook].name, *lock = l ? d9_show_lock_name(m, l) : NULL;
+	if (lock)
+		snprintf(buf, n, "%s on `%.40s`", hook, lock);
+	else if (l)
+		snprintf(buf, n, "%s on 0x%llx", hook, (unsigned long long)c->object);
+	else
+		snprintf(buf, n, "%s", hook);
+	return buf;
+}
+
+/* Adds a part of the workers' time that is worth a word. */
+static void add_part(struct d9_finding *f, const struct spent *s, d9_u64 ns, const char *what)
+{
+	char dur[32], whole[32];
+	bool first = !strchr(f->title, ':');
+	size_t n = strlen(f->title);
+	if (ns == D9_NOT_KNOWN || ns * 20 < s->whole)
+		return;
+	if (first)
+		n += (size_t)snprintf(f->title + n, sizeof(f->title) - n, ": of %s ",
+				      d9_format_duration(s->whole, whole));
+	snprintf(f->title + n, sizeof(f->title) - n, "%s%s %s", first ? "" : ", ", d9_format_duration(ns, dur), what);
+}
+
+static void title_of(const struct d9_model *m, struct d9_finding *f, const struct d9_late *w, size_t workers,
+		     d9_u64 polls, const struct spent *s, const struct call *most)
+{
+	char dur[32], call[128], blocked[160] = "blocked";
+	d9_finding_title(f, "a task that could run waited %s for one of %zu workers, which polled %llu times meanwhile",
+			 d9_format_duration(w->t1 - w->t0, dur), workers, (unsigned long long)polls);
+	if (most)
+		snprintf(blocked, sizeof(blocked), "blocked, most in %s",
+			 name_of_call(m, m->t->threads.v[w->thread].proc, most, call, sizeof(call)));
+	add_part(f, s, s->on_cpu, "on a CPU");
+	add_part(f, s, s->runnable, "without one");
+	add_part(f, s, s->blocked, blocked);
+}
+
+static const char *advice(const struct d9_model *m, const struct call *c)
+{
+	switch (d9_kind_class(m->t->hooks.v[c->hook].kind)) {
+	case D9_CLASS_LOCK:
+	case D9_CLASS_SIGNAL:
+		return "The workers waited in their tasks' polls: `d9 locks` tells for what, and who held it.";
+	default:
+		return "The workers sat in calls in their tasks' polls: await what they wait for, or hand it to a pool "
+		       "for blocking work.";
+	}
+}
+
+static void report(const struct d9_model *m, struct d9_findings *out, const struct d9_runtime *of,
+		   const struct d9_runtime_waits *g, const struct d9_late *w, d9_u64 polls, d9_u64 count, d9_u64 total)
 {
 	struct d9_finding *f = d9_finding_add(out, "wake-delay", w->thread);
-	char dur[32];
+	struct spent s = {0};
+	for (size_t i = 0; i < g->workers.n; i++)
+		add_worker(m, &s, g->workers.v[i], w);
+	const struct call *most = most_in(&s);
 	f->severity = d9_severity_of(w->t1 - w->t0);
 	f->from = w->t0;
 	f->to = w->t1;
 	f->count = count;
 	f->harm = total;
-	d9_finding_title(f, "a task that could run waited %s for one of %zu workers, which polled %llu times meanwhile",
-			 d9_format_duration(w->t1 - w->t0, dur), g->workers.n, (unsigned long long)polls);
+	title_of(m, f, w, g->workers.n, polls, &s, most);
+	bool blocked = most && s.blocked * 2 >= s.whole;
+	if (blocked)
+		d9_finding_cause(f, m, most->ref);
 	f->cause.kind = "queue";
 	f->cause.proc = of->proc;
 	d9_finding_n(f, "wake_ns", w->t1 - w->t0);
 	d9_finding_n(f, "count", count);
-	f->try[0] = "`d9 tasks --most-polls` lists what the workers were busy with.";
-	f->try[1] = "Give the runtime more workers if there are CPUs for them, or take in less at a time.";
+	d9_finding_n(f, "workers", g->workers.n);
+	d9_finding_n(f, "on_cpu_ns", s.on_cpu);
+	d9_finding_n(f, "blocked_ns", s.blocked);
+	d9_finding_n(f, "runnable_ns", s.runnable);
+	f->try[0] = blocked ? advice(m, most) : "`d9 tasks --most-polls` lists what the workers were busy with.";
+	f->try[1] =
+		blocked ? NULL : "Give the runtime more workers if there are CPUs for them, or take in less at a time.";
+	d9_vec_free(&s.calls);
 }
 
 static void judge(const struct d9_model *m, struct d9_findings *out, const struct d9_runtime *of,
@@ -89,7 +229,7 @@ static void judge(const struct d9_model *m, struct d9_findings *out, const struc
 		}
 	}
 	if (worst)
-		report(out, of, g, worst, polls_then, count, total);
+		report(m, out, of, g, worst, polls_then, count, total);
 }
 
 void d9_find_wake_delay(struct d9_model *m, struct d9_findings *out)

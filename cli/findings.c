@@ -179,6 +179,8 @@ void d9_finding_cause(struct d9_finding *f, const struct d9_model *m, struct d9_
 							: 0;
 	f->cause.proc = th->proc;
 	f->cause.stack = r.stack;
+	f->cause.own_stack = r.own_stack;
+	f->cause.ended = r.ended;
 	f->cause.ra = r.site == D9_NO_INDEX ? 0 : m->t->sites.v[r.site].ra;
 }
 

@@ -32,6 +32,7 @@ struct d9_finding {
 		d9_u32 proc;
 		const struct d9_bytes *stack;
 		d9_u64 ra;
+		bool own_stack, ended; /* as d9_ref_info has them */
 	} cause;
 	D9_VEC(struct d9_victim {
 		d9_u32 thread;

@@ -100,6 +100,34 @@ struct d9_span d9_model_pending(const struct d9_model *m, d9_u32 thread)
 				.kind = (d9_u8)site->kind};
 }
 
+static bool was_there(const struct d9_trace_thread *th, d9_u32 site, d9_u32 hook)
+{
+	for (size_t i = 0; i < th->spans.n; i++)
+		if (th->spans.v[i].site == site)
+			return true;
+	for (size_t i = 0; i < th->calls.n; i++) /* those are of any place */
+		if (th->calls.v[i].hook == hook && th->calls.v[i].count)
+			return true;
+	return false;
+}
+
+bool d9_model_pending_is_first(const struct d9_model *m, d9_u32 thread)
+{
+	const struct d9_trace_thread *of = &m->t->threads.v[thread];
+	d9_u32 site = of->pending.site, hook = m->t->sites.v[site].hook;
+	if (!m->t->families.v[of->family].from_start || !d9_model_is_whole(m) || m->t->torn_blocks)
+		return false;
+	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
+		const struct d9_trace_thread *th = &m->t->threads.v[i];
+		if (th->family != of->family)
+			continue;
+		bool waits = i != thread && th->pending.unfinished && th->pending.site == site;
+		if (waits || th->gaps.n || was_there(th, site, hook))
+			return false;
+	}
+	return true;
+}
+
 struct d9_model *d9_model_new(struct d9_trace *t)
 {
 	struct d9_model *m = d9_must_alloc(1, sizeof(*m));

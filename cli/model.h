@@ -250,6 +250,10 @@ const struct d9_rt_span *d9_model_task_poll(const struct d9_model *m, d9_u32 thr
 d9_u64 d9_model_task(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 t1);
 /* The lock of an object, or NULL. */
 struct d9_lock *d9_model_lock(const struct d9_model *m, d9_u32 proc, d9_u64 object);
+/* Is a wait there for a lock, but at a word that the thread has for all its waits?  Then the object tells nothing of the lock. */
+bool d9_model_waits_behind(const struct d9_model *m, d9_u32 site);
+/* Was the thread's unfinished call the first that was ever made at its place?  Then the place's stack is its own. */
+bool d9_model_pending_is_first(const struct d9_model *m, d9_u32 thread);
 /* Is the thread's unfinished call a park? */
 bool d9_model_pending_parks(const struct d9_model *m, d9_u32 thread);
 /* Frames of `other` that are left over when the outer frames it shares with `base` are taken away; ret_base_left: of base.

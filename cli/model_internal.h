@@ -17,9 +17,9 @@ struct d9_chain {
 	bool made;
 };
 
-/* What the names of the functions around a wait say of it. */
-enum d9_site_says { D9_SAYS_NOTHING, D9_SAYS_LOCK, D9_SAYS_NO_LOCK };
-enum d9_site_says d9_model_site_says(struct d9_model *m, d9_u32 site);
+/* What the names of the functions around a wait say of it, innermost first.  LOCK_BEHIND: d9_model_waits_behind. */
+enum d9_site_says { D9_SAYS_NOTHING, D9_SAYS_LOCK, D9_SAYS_NO_LOCK, D9_SAYS_LOCK_BEHIND };
+enum d9_site_says d9_names_say(const struct d9_frame *frames, size_t n);
 
 /* What the kernel's side knows of a stretch. */
 struct d9_kernel_time {

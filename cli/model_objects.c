@@ -6,6 +6,8 @@
  */
 #include "model_internal.h"
 
+#define NAMES_ASKED 8 /* of the frames around a wait */
+
 static bool is_object_wait(const struct d9_span *s)
 {
 	enum d9_class c = d9_kind_class(s->kind);
@@ -90,38 +92,63 @@ static bool contains_one(const char *s, const char *const *words)
 	return false;
 }
 
-/* A futex is a lock, a condition or a parked thread, and only the caller's name tells. */
-static enum d9_site_says ask_site(struct d9_model *m, d9_u32 site)
+static bool is_of_crate(const char *name, const char *crate)
+{
+	return !strncmp(name + strspn(name, "<"), crate, strlen(crate));
+}
+
+/*
+ * A futex is a lock, a condition or a parked thread, and only the caller's name tells.
+ *
+ * parking_lot's threads each have one word, at which they wait for whatever it is.  Its core parks them; what for is said by the function that
+ * asked for that, into which the core may be compiled.
+ */
+enum d9_site_says d9_names_say(const struct d9_frame *frames, size_t n)
 {
 	static const char *const condition[] = {"ondvar", "ondition", "CondVar", NULL};
 	static const char *const lock[] = {"lock_contended", "lock_slow", "Mutex", "RwLock", "ReentrantLock", NULL};
 	static const char *const no_lock[] = {"::park", "Parker", "park_timeout", "Semaphore", "::recv",
 					      "::join", NULL};
+	bool own_word = false;
+	for (size_t i = 0; i < n && i < NAMES_ASKED; i++) {
+		const char *name = frames[i].symbol;
+		if (!name)
+			continue;
+		bool core = is_of_crate(name, "parking_lot_core::");
+		own_word |= core || is_of_crate(name, "parking_lot::");
+		if (core)
+			continue;
+		if (contains_one(name, condition))
+			return D9_SAYS_NO_LOCK;
+		if (contains_one(name, lock))
+			return own_word ? D9_SAYS_LOCK_BEHIND : D9_SAYS_LOCK;
+		if (own_word || contains_one(name, no_lock))
+			return D9_SAYS_NO_LOCK;
+	}
+	return own_word ? D9_SAYS_NO_LOCK : D9_SAYS_NOTHING;
+}
+
+static enum d9_site_says ask_site(const struct d9_model *m, d9_u32 site)
+{
 	const struct d9_trace_site *s = &m->t->sites.v[site];
 	struct d9_maps maps = d9_trace_maps(m->t, s->proc);
 	struct d9_frame frames[24];
 	size_t n = s->stack.n
 			   ? d9_symbols_stack(m->t->symbols, &maps, s->stack.kind, s->stack.p, s->stack.n, frames, 24)
 			   : 0;
-	for (size_t i = 0; i < n && i < 8; i++) {
-		const char *name = frames[i].symbol;
-		if (!name)
-			continue;
-		if (contains_one(name, condition))
-			return D9_SAYS_NO_LOCK;
-		if (contains_one(name, lock))
-			return D9_SAYS_LOCK;
-		if (contains_one(name, no_lock))
-			return D9_SAYS_NO_LOCK;
-	}
-	return D9_SAYS_NOTHING;
+	return d9_names_say(frames, n);
 }
 
-enum d9_site_says d9_model_site_says(struct d9_model *m, d9_u32 site)
+static enum d9_site_says site_says(const struct d9_model *m, d9_u32 site)
 {
 	if (!m->site_says[site])
 		m->site_says[site] = (d9_u8)(ask_site(m, site) + 1);
 	return (enum d9_site_says)(m->site_says[site] - 1);
+}
+
+bool d9_model_waits_behind(const struct d9_model *m, d9_u32 site)
+{
+	return m->t->sites.v[site].kind == D9_FAMILY_futex && site_says(m, site) == D9_SAYS_LOCK_BEHIND;
 }
 
 static void judge_kind(struct d9_model *m, struct d9_lock *l)
@@ -135,7 +162,7 @@ static void judge_kind(struct d9_model *m, struct d9_lock *l)
 		return;
 	d9_u32 site = l->wait.n ? d9_model_span(m, l->wait.v[0].thread, l->wait.v[0].span)->site
 				: m->t->threads.v[l->pending.v[0]].pending.site;
-	enum d9_site_says says = d9_model_site_says(m, site);
+	enum d9_site_says says = site_says(m, site);
 	bool among_waiters = l->waiters.n > 1 && l->wakes_by_waiters;
 	l->like_lock = says == D9_SAYS_LOCK ||
 		       (says == D9_SAYS_NOTHING && among_waiters && l->wakes_by_waiters >= 9 * l->wakes_by_others);

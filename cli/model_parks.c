@@ -122,6 +122,26 @@ static void mark_between(const struct d9_model *m, d9_u32 thread, struct site_us
 		use->between = !d9_model_task_poll(m, thread, t0, t1);
 }
 
+/* Are other tasks polled within the poll, as by a block_on in it?  An inner poll ends before its outer one. */
+static bool runs_others(const struct d9_trace_thread *th, const struct d9_rt_span *poll)
+{
+	const struct d9_rt_span *before = poll - 1;
+	return poll > th->rt.v && !before->park && before->t0 >= poll->t0;
+}
+
+/*
+ * Whoever waits for an object within a task's poll has not parked: the task waits for a lock, or for another thread.  A job of a pool is
+ * as long as its author likes, and may be a loop; so may a poll in which others are polled.
+ */
+static bool waits_in_poll(const struct d9_model *m, d9_u32 thread, d9_u32 site, d9_u64 t0, d9_u64 t1)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	if (!th->rt.n || d9_kind_class(m->t->sites.v[site].kind) != D9_CLASS_SIGNAL)
+		return false;
+	const struct d9_rt_span *poll = d9_model_task_poll(m, thread, t0, t1);
+	return poll && !d9_is_pool(poll) && !runs_others(th, poll);
+}
+
 /* ---- R1: home ---------------------------------------------------------------------------------- */
 
 static bool waits_for_lock(const struct d9_model *m, d9_u32 thread, const struct d9_span *s)
@@ -129,7 +149,7 @@ static bool waits_for_lock(const struct d9_model *m, d9_u32 thread, const struct
 	if (!s->object || d9_kind_class(s->kind) != D9_CLASS_SIGNAL)
 		return false;
 	const struct d9_lock *l = d9_model_lock(m, m->t->threads.v[thread].proc, s->object);
-	return l && l->like_lock;
+	return (l && l->like_lock) || d9_model_waits_behind(m, s->site);
 }
 
 /* Spans end in order; one that ends after a later one began lies within it, as a signal handler's does. */
@@ -152,7 +172,7 @@ static void count_sites(struct d9_model *m, d9_u32 thread, struct scratch *sc)
 	sc->touched.n = 0;
 	for (size_t i = 0; i < th->spans.n; i++) {
 		const struct d9_span *s = &th->spans.v[i];
-		if (s->flags & D9_SPAN_NESTED)
+		if (s->flags & D9_SPAN_NESTED || waits_in_poll(m, thread, s->site, s->t0, s->t1))
 			continue;
 		struct site_use *u = &sc->use[s->site];
 		if (!u->count++)
@@ -163,7 +183,7 @@ static void count_sites(struct d9_model *m, d9_u32 thread, struct scratch *sc)
 		if (worker)
 			mark_between(m, thread, u, s->site, s->t0, s->t1);
 	}
-	if (th->pending.unfinished) {
+	if (th->pending.unfinished && !waits_in_poll(m, thread, th->pending.site, th->pending.since, th->pending.t)) {
 		struct site_use *u = &sc->use[th->pending.site];
 		if (!u->count++)
 			d9_vec_push(&sc->touched, th->pending.site);
@@ -324,7 +344,7 @@ static void collect_parks(struct d9_model *m, d9_u32 thread, const struct scratc
 		struct d9_span *s = &th->spans.v[i];
 		if (!sc->use[s->site].home || s->flags & D9_SPAN_NESTED)
 			continue;
-		if (d9_kind_class(s->kind) == D9_CLASS_SIGNAL && waits_for_lock(m, thread, s))
+		if (waits_for_lock(m, thread, s) || waits_in_poll(m, thread, s->site, s->t0, s->t1))
 			continue;
 		s->flags |= D9_SPAN_PARK;
 		struct d9_park *last = mt->parks.n ? &mt->parks.v[mt->parks.n - 1] : NULL;
@@ -366,9 +386,10 @@ static bool has_reported_parks(const struct d9_trace_thread *th)
 bool d9_model_pending_parks(const struct d9_model *m, d9_u32 thread)
 {
 	const struct d9_model_thread *mt = &m->threads[thread];
+	const struct d9_pending *p = &m->t->threads.v[thread].pending;
 	for (size_t i = 0; i < mt->homes.n; i++)
-		if (mt->homes.v[i] == m->t->threads.v[thread].pending.site)
-			return true;
+		if (mt->homes.v[i] == p->site)
+			return !waits_in_poll(m, thread, p->site, p->since, p->t);
 	return false;
 }
 

@@ -145,6 +145,27 @@ static int by_begin(const void *a, const void *b)
 	return x->t0 != y->t0 ? (x->t0 < y->t0 ? -1 : 1) : x->t1 < y->t1 ? -1 : x->t1 > y->t1;
 }
 
+static bool may_be_life(const struct d9_model *m, const struct d9_moment *x)
+{
+	return x->what == D9_TASK_SPAWN && x->module &&
+	       ((const struct d9_ev_task_spawn *)(const void *)m->t->threads.v[x->thread].events.v[x->index].rec)
+			       ->flags &
+		       D9_SPAWN_LIFE;
+}
+
+/* What may have been a worker's life, and was never polled as a job, was one. */
+static void drop_lives(struct d9_model *m)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < m->moments.n; i++) {
+		const struct d9_moment *x = &m->moments.v[i];
+		bool alone = (!i || !d9_same_task(x, x - 1)) && (i + 1 == m->moments.n || !d9_same_task(x, x + 1));
+		if (!alone || !may_be_life(m, x))
+			m->moments.v[n++] = *x;
+	}
+	m->moments.n = n;
+}
+
 static void find_moments(struct d9_model *m)
 {
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
@@ -153,6 +174,7 @@ static void find_moments(struct d9_model *m)
 	}
 	if (m->moments.n)
 		qsort(m->moments.v, m->moments.n, sizeof(*m->moments.v), d9_moment_order);
+	drop_lives(m);
 	find_since(m);
 	for (size_t i = 0; i < m->t->threads.n; i++)
 		if (m->threads[i].queued.n)

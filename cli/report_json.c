@@ -103,6 +103,7 @@ static void cause_json(struct d9_json *j, const struct d9_model *m, const struct
 	d9_show_resolve(m->t, f->cause.proc, f->cause.stack, f->cause.ra, s);
 	d9_show_frames_json(j, "stack", s);
 	free(s);
+	d9_show_whose_json(j, f->cause.stack, f->cause.ra, f->cause.own_stack);
 	d9_json_end_object(j);
 }
 

@@ -33,6 +33,7 @@ struct d9_ref_info {
 	d9_u32 kind, hook, site; /* hook, site: D9_NO_INDEX = none */
 	bool ended, has_result;
 	const struct d9_bytes *stack;
+	bool own_stack;  /* taken in this call; else when somebody called from its place first */
 	d9_i32 nr;       /* system call of an OFFCPU */
 	const char *who; /* had the CPU until the end of a RUNQ; NULL = nobody, or not known */
 };
@@ -50,6 +51,9 @@ const struct d9_bytes *d9_show_span_stack(const struct d9_trace *t, const struct
 void d9_show_stack_json(struct d9_json *j, const char *key, struct d9_trace *t, d9_u32 proc,
 			const struct d9_bytes *stack);
 void d9_show_frames_json(struct d9_json *j, const char *key, const struct d9_stack *s);
+#define D9_FIRST_SEEN " (where that place was first seen from)"
+/* Key "stack_of": whose stack it is, as d9_ref_info has it. */
+void d9_show_whose_json(struct d9_json *j, const struct d9_bytes *stack, d9_u64 ra, bool own);
 /* The first frames that are the program's own: "user < handle < main". Returns buf; "" if there are none. */
 const char *d9_show_headline(const struct d9_stack *s, unsigned max, char *buf, size_t n);
 /* One frame for people, without a newline. */

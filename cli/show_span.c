@@ -32,12 +32,14 @@ struct d9_ref_info d9_ref_info(const struct d9_model *m, struct d9_ref ref)
 		r.t0 = o->t0, r.t1 = o->t1, r.kind = D9_KIND_OFFCPU, r.nr = o->nr;
 		r.fd = d9_syscall_has_fd(o->nr) ? (d9_i32)o->arg0 : -1;
 		r.stack = &t->tails.v[o->stack];
+		r.own_stack = r.stack->n;
 		return r;
 	}
 	if (ref.what == D9_REF_PENDING) {
 		const struct d9_pending *p = &th->pending;
 		r.t0 = p->since, r.t1 = p->t, r.object = p->object, r.fd = p->fd, r.site = p->site, r.ended = false;
 		r.stack = &t->sites.v[p->site].stack;
+		r.own_stack = r.stack->n && d9_model_pending_is_first(m, ref.thread);
 	} else if (ref.what == D9_REF_PARK && mt->parks.v[ref.index].site == D9_NO_INDEX) {
 		const struct d9_park *p = &mt->parks.v[ref.index];
 		r.t0 = p->t0, r.t1 = p->t1, r.kind = D9_KIND_PARK;
@@ -49,6 +51,7 @@ struct d9_ref_info d9_ref_info(const struct d9_model *m, struct d9_ref ref)
 		r.t1 = s->t1, r.object = s->object, r.fd = s->fd, r.site = s->site, r.result = s->result,
 		r.has_result = true;
 		r.stack = d9_show_span_stack(t, s);
+		r.own_stack = s->stack;
 	}
 	r.hook = t->sites.v[r.site].hook;
 	r.kind = ref.what == D9_REF_PARK   ? D9_KIND_PARK
@@ -186,6 +189,7 @@ void d9_show_span_json(struct d9_json *j, const char *key, const struct d9_model
 			r.site == D9_NO_INDEX ? 0 : m->t->sites.v[r.site].ra, s);
 	d9_show_frames_json(j, "stack", s);
 	free(s);
+	d9_show_whose_json(j, r.stack, r.site == D9_NO_INDEX ? 0 : m->t->sites.v[r.site].ra, r.own_stack);
 	d9_json_known(j, "task", d9_show_task(m, ref));
 	split_json(j, m, ref, &r);
 	inside_json(j, m, ref.thread, ref.what == D9_REF_POLL ? &m->threads[ref.thread].polls.v[ref.index] : NULL);
@@ -292,7 +296,8 @@ void d9_show_span_text(FILE *f, const struct d9_model *m, struct d9_ref ref)
 	struct d9_stack *s = d9_must_alloc(1, sizeof(*s));
 	d9_show_resolve(m->t, m->t->threads.v[ref.thread].proc, r.stack,
 			r.site == D9_NO_INDEX ? 0 : m->t->sites.v[r.site].ra, s);
-	fprintf(f, " %s", d9_show_headline(s, 2, where, sizeof(where)));
+	bool first = !r.ended && !r.own_stack && r.stack && r.stack->n;
+	fprintf(f, " %s%s", d9_show_headline(s, 2, where, sizeof(where)), first && *where ? D9_FIRST_SEEN : "");
 	free(s);
 	split_text(f, m, ref, &r);
 	putc('\n', f);

@@ -16,6 +16,12 @@ void d9_show_resolve(struct d9_trace *t, d9_u32 proc, const struct d9_bytes *sta
 	}
 }
 
+void d9_show_whose_json(struct d9_json *j, const struct d9_bytes *stack, d9_u64 ra, bool own)
+{
+	bool there = stack && stack->n;
+	d9_json_str(j, "stack_of", own || (!there && ra) ? "call" : there ? "place" : NULL);
+}
+
 const struct d9_bytes *d9_show_span_stack(const struct d9_trace *t, const struct d9_span *s)
 {
 	return s->stack ? &t->tails.v[s->stack] : &t->sites.v[s->site].stack;

@@ -78,14 +78,15 @@ const char *d9_show_known_by(enum d9_known_by by)
 static void span_stack_json(struct d9_json *j, const char *key, const struct d9_model *m, d9_u32 thread, d9_u32 span)
 {
 	struct d9_stack *st = d9_must_alloc(1, sizeof(*st));
+	const struct d9_span *s = span == D9_NO_INDEX ? NULL : d9_model_span(m, thread, span);
+	const struct d9_bytes *stack = s ? d9_show_span_stack(m->t, s) : NULL;
+	d9_u64 ra = s ? m->t->sites.v[s->site].ra : 0;
 	st->n = 0;
-	if (span != D9_NO_INDEX) {
-		const struct d9_span *s = d9_model_span(m, thread, span);
-		d9_show_resolve(m->t, m->t->threads.v[thread].proc, d9_show_span_stack(m->t, s),
-				m->t->sites.v[s->site].ra, st);
-	}
+	if (s)
+		d9_show_resolve(m->t, m->t->threads.v[thread].proc, stack, ra, st);
 	d9_show_frames_json(j, key, st);
 	free(st);
+	d9_show_whose_json(j, stack, ra, s && s->stack);
 }
 
 static void holders_json(struct d9_json *j, const struct d9_model *m, const struct d9_lock *l)
@@ -123,6 +124,7 @@ static void lock_stack_json(struct d9_json *j, const struct d9_model *m, const s
 	d9_show_resolve(m->t, th->proc, &site->stack, site->ra, st);
 	d9_show_frames_json(j, "stack", st);
 	free(st);
+	d9_show_whose_json(j, &site->stack, site->ra, site->stack.n && d9_model_pending_is_first(m, l->pending.v[0]));
 }
 
 static void lock_json(struct d9_json *j, const struct d9_model *m, const struct d9_lock *l)

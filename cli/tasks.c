@@ -91,6 +91,7 @@ static void add(const struct d9_model *m, struct d9_task_names *names, struct d9
 		k->job = s->flags & D9_SPAWN_JOB;
 		k->spawned = x->t;
 		k->parent = s->parent;
+		k->code = e->tail.n ? 0 : s->code;
 		k->name = e->tail.n ? e->tail : d9_task_name(names, m->t, x->proc, s->code);
 	} else if (x->what == D9_TASK_WAKE) {
 		k->wakes++;
@@ -185,6 +186,47 @@ static void add_task(const struct d9_model *m, struct d9_tasks *t, const struct 
 	d9_vec_push(&t->of, k);
 }
 
+/*
+ * The outermost function of the program's own in what was seen of a poll: its future's, or one called by it if that was compiled into the
+ * runtime's.  NULL: the stack does not reach up to the runtime, or a function in between has no name.
+ */
+static const char *outermost_own(const struct d9_stack *s)
+{
+	static const char poll[] = "tokio::runtime::task::";
+	d9_u32 i = s->n;
+	if (!i || !s->frames[i - 1].symbol || strncmp(s->frames[i - 1].symbol, poll, sizeof(poll) - 1) != 0)
+		return NULL;
+	while (i && s->frames[i - 1].symbol && s->frames[i - 1].plumbing)
+		i--;
+	return i ? s->frames[i - 1].symbol : NULL;
+}
+
+/* Of kinds of tasks that have no name: one that the stacks of their tasks give. */
+static void name_by_dumps(const struct d9_model *m, struct d9_tasks *t)
+{
+	struct d9_map asked = {0}; /* code and site */
+	for (size_t i = 0; i < t->of.n; i++) {
+		const struct d9_task *k = &t->of.v[i];
+		const struct d9_task_dump *of;
+		size_t n = !k->code || k->job || !d9_task_name_wanted(&t->names, k->proc, k->code)
+				   ? 0
+				   : d9_task_dumps_in(&t->dumps, k->proc, k->module, k->id, 0, D9_NOT_KNOWN, &of);
+		for (size_t d = 0; d < n; d++) {
+			d9_u64 key = d9_object_key(k->proc, k->code) * 0x9e3779b97f4a7c15ull ^ of[d].site;
+			if (of[d].site == D9_NO_INDEX || d9_map_get(&asked, key) != D9_MAP_EMPTY)
+				continue;
+			d9_map_put(&asked, key, 1);
+			d9_task_name_seen(&t->names, k->proc, k->code,
+					  outermost_own(d9_task_dump_stack(m, &t->dumps, &of[d])));
+		}
+	}
+	d9_map_free(&asked);
+	d9_task_names_finish(&t->names);
+	for (size_t i = 0; i < t->of.n; i++)
+		if (t->of.v[i].code)
+			t->of.v[i].name = d9_task_name(&t->names, m->t, t->of.v[i].proc, t->of.v[i].code);
+}
+
 void d9_tasks_make(const struct d9_model *m, struct d9_tasks *ret)
 {
 	*ret = (struct d9_tasks){0};
@@ -195,6 +237,7 @@ void d9_tasks_make(const struct d9_model *m, struct d9_tasks *ret)
 			n++;
 		add_task(m, ret, &m->moments.v[i], n);
 	}
+	name_by_dumps(m, ret);
 }
 
 struct d9_tasks *d9_model_tasks(struct d9_model *m)

@@ -17,6 +17,7 @@ struct d9_task {
 	d9_u32 proc, module, runtime; /* runtime: D9_NO_INDEX = not known */
 	d9_u64 id;
 	struct d9_bytes name; /* n 0 = none */
+	d9_u64 code;          /* function that polls its kind; 0 = not known, or it has a name of its program's */
 	d9_u64 spawned;       /* if !exact: it was there by then */
 	bool exact, job;      /* job: of a blocking pool */
 	bool polled;          /* it was being polled when somebody looked last */

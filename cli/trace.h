@@ -162,6 +162,7 @@ struct d9_trace_family {
 	struct d9_clock_map clock;
 	struct d9_map hooks, sites, threads; /* ids of the family -> indices */
 	bool kernel;                         /* written by d9-kernel */
+	bool from_start;                     /* none of what was written before is missing */
 	D9_VEC(struct d9_trace_type) types;
 	D9_VEC(struct d9_switched) switches; /* by time */
 	D9_VEC(struct d9_segr *) readers;

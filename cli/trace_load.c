@@ -658,6 +658,7 @@ int d9_load_service(struct d9_loader *l, const struct d9_folder *folder)
 {
 	struct d9_trace *t = l->t;
 	begin_family(l, folder, false);
+	bool first = !folder->segments.n || !strcmp(folder->segments.v[0], "s-000001.d9");
 	int first_error = 0, fd = open_folder(folder);
 	if (folder->is_file) {
 		first_error = open_and_take(l, folder, -1, NULL);
@@ -672,6 +673,7 @@ int d9_load_service(struct d9_loader *l, const struct d9_folder *folder)
 		int e = folder->has_arena ? take_arena(l, folder) : 0;
 		first_error = first_error ? first_error : e;
 	}
+	t->families.v[l->family].from_start = first && !folder->is_file && !first_error;
 	if (t->families.v[l->family].readers.n)
 		return 0;
 	return first_error ? first_error : -ENOENT;

@@ -69,6 +69,7 @@ enum d9_outcome {
 /* flags of task_spawn, and of wake */
 #define D9_SPAWN_EXACT 1u /* made, thread and parent were seen */
 #define D9_SPAWN_JOB 2u   /* of a blocking pool */
+#define D9_SPAWN_LIFE 4u  /* or a worker's life, which is no job: then no poll of it follows */
 #define D9_WAKE_POLLED 1u /* while it was polled */
 #define D9_WAKE_DRIVER 2u /* by a worker between polls */
 #define D9_WAKE_CANCEL 4u /* to cancel it */

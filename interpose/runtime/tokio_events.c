@@ -183,7 +183,8 @@ static D9_COLD void record_spawn(struct d9_cell *me, const struct d9_task_frame 
 	e->made = m ? m->t : 0;
 	e->code = (d9_u64)d9_tokio_slots[f->slot].poll;
 	e->thread = m ? m->thread : D9_THREAD_NONE;
-	e->flags = (m ? D9_SPAWN_EXACT : 0) | (d9_tokio_slots[f->slot].kind == D9_TOKIO_JOB ? D9_SPAWN_JOB : 0);
+	e->flags = (m ? D9_SPAWN_EXACT : 0) | (d9_tokio_slots[f->slot].kind == D9_TOKIO_JOB ? D9_SPAWN_JOB : 0) |
+		   (f->late ? D9_SPAWN_LIFE : 0);
 	*(struct d9_tail *)(e + 1) = (struct d9_tail){D9_TAIL_WORD(D9_TAIL_STRING, 0), 0};
 	d9_record_commit(&e->rec, len, D9_EV_task_spawn);
 }
@@ -294,7 +295,10 @@ static inline bool is_over(enum d9_outcome o)
 	return o == D9_OUTCOME_READY || o == D9_OUTCOME_CANCELLED || o == D9_OUTCOME_ABORTED;
 }
 
-/* A job of the blocking pool, or a worker's life.  What only may be one is a job until a task of the worker's is polled in it. */
+/*
+ * A job of the blocking pool, or a worker's life.  What only may be one is a job until a task of the worker's is polled in it: it is told at once,
+ * for it may run for long, and with what it may be.
+ */
 static void begin_job(struct d9_task_frame *f, const struct d9_tokio_header *task, const struct d9_tokio_slot *s)
 {
 	struct d9_tokio_worker w = {.index = NO_WORKER};
@@ -407,8 +411,8 @@ static __attribute__((noinline)) bool poll_seen(struct d9_cell *me, struct d9_to
 	f->top = (d9_u64)__builtin_frame_address(0);
 	frames->depth = depth + 1;
 	show(me, frames);
-	if (__builtin_expect(f->kind != D9_TOKIO_WORKER && !f->late && d9_tokio_first(s->copy, f->id), 0))
-		record_first(me, f, task);
+	if (__builtin_expect(f->kind != D9_TOKIO_WORKER && (!f->late || is_on()) && d9_tokio_first(s->copy, f->id), 0))
+		f->late ? record_late(me, f) : record_first(me, f, task);
 	s->poll(task);
 	d9_u64 t1 = d9_now(), now = let_go(task, &number, &last);
 	me = d9_me;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <pthread.h>
 #include <stdexcept>
 #include <sys/wait.h>
@@ -54,9 +55,10 @@ static void nothing(task *) {}
 static void drop_it(task *t) { t->state |= COMPLETE; }
 
 extern "C" {
-extern const table fake_table, fake_other;
+extern const table fake_table, fake_other, fake_jobs;
 const table fake_table = {poll, schedule, dealloc, {nothing, nothing, nothing}, drop_it, 0x60, 0x20, 0x28};
 const table fake_other = {poll, schedule, dealloc, {nothing, nothing, nothing}, drop_it, 0x68, 0x20, 0x28};
+const table fake_jobs = {poll, schedule, dealloc, {nothing, nothing, nothing}, drop_it, 0x60, 0x20, 0x28};
 void fake_clone();
 struct wakers {
 	void (*clone)(), (*wake)(task *), (*wake_by_ref)(task *), (*drop)(task *);
@@ -251,8 +253,37 @@ static void woken()
 	whole(t, REFERENCE | NOTIFIED | COMPLETE);
 }
 
-int main()
+/*
+ * A job that holds what a worker's life does whose core is another's, and goes on: a job of the program's, for such a life ends at once; or, if
+ * tasks of that worker are polled in it, its life after all.
+ */
+static uint64_t handle[2] = {2, 1}, worker[5] = {1, 1, reinterpret_cast<uint64_t>(handle), 0, 0};
+static void waits_for_a_line(task *t)
 {
+	if (t->queue_next)
+		run(static_cast<task *>(t->queue_next));
+	std::printf("READY\n");
+	std::fflush(stdout);
+	(void)std::getchar();
+	t->state |= COMPLETE;
+}
+static int job(bool polls)
+{
+	TASK(inner, is_ready);
+	inner.scheduler = handle;
+	TASK(t, waits_for_a_line);
+	t.of = &fake_jobs;
+	t.owner = 0;
+	t.inner = reinterpret_cast<task *>(worker);
+	t.queue_next = polls ? &inner : nullptr;
+	run(&t);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		return job(!std::strcmp(argv[1], "worker"));
 	exceptions();
 	forced();
 	jump();

@@ -23,6 +23,7 @@ VARIANTS = {  # name: profile, flags of the compiler
     "unstable": ("release", "--cfg tokio_unstable"),
 }
 MORE = {"v0": ("release", "-C symbol-mangling-version=v0"), "size": ("release", "-C opt-level=s"), "debug": ("dev", "")}
+APART = {"symbols": ("symbols", "")}  # as most programs are built: names of functions, and no more
 if os.environ.get("D9_TEST_MATRIX"):  # scripts/bench matrix
     VARIANTS.update(MORE)
 BUILDS = list(VERSIONS) + ["%s %s" % (v, kind) for v in VERSIONS for kind in VARIANTS if v == NEWEST or os.environ.get("D9_TEST_MATRIX")]
@@ -37,7 +38,7 @@ def version(build):
 
 def program(build):
     number, kind = (build.split() + ["release"])[:2]
-    profile, flags = VARIANTS.get(kind, ("release", ""))
+    profile, flags = dict(APART, **VARIANTS).get(kind, ("release", ""))
     path = harness.cargo(os.path.join(HERE, "v" + number), "tokio_truth_" + number.replace(".", "_"), profile, flags)
     return path.replace("/dev/", "/debug/")  # cargo's name of the folder
 
@@ -388,6 +389,27 @@ def tasks_say_what_they_await(box, build):
     check("  awaits\n" in life and (build == "1.23" or "waits_for_a_message" in life), "not told to people: %s" % life)
 
 
+def outermost_own(stack):
+    """The program's function, or its own crate's implementation of a trait, that the runtime's functions lead to."""
+    own = [f["symbol"] for f in stack if re.match(r"<?tokio_truth_", f["symbol"] or "")]
+    return own[-1] if own else None
+
+
+@harness.test
+def without_types_tasks_are_named_by_what_was_seen_in_their_polls(box):
+    build = "1.54 symbols"
+    tasks, life = tasks_that_wait(box, build)
+    named, crate = 0, os.path.basename(program(build))
+    for t in tasks:
+        m = re.fullmatch(r"(?:(.+) in )?%s\+0x[0-9a-f]+" % crate, t["name"])
+        check(m, "name of a task: %s" % t["name"])
+        seen = {outermost_own(s) for s in t["awaiting"]} - {None}
+        check(not m[1] or seen <= {m[1]}, "%s, and in its polls: %s" % (t["name"], seen))
+        named += bool(m[1])
+    check(named * 2 > len(tasks), "only %d are named: %s" % (named, [t["name"] for t in tasks]))
+    check(tasks[2]["name"] in life, "not told to people: %s" % life)
+
+
 @harness.parametrise(["1.54"])
 def what_tasks_await_can_be_left_out(box, build):
     tasks, _ = tasks_that_wait(box, build, env={"D9_TASK_DUMPS": "off"})
@@ -488,6 +510,21 @@ def whatever_comes_out_of_a_poll(box):
         equal(sorted(got), sorted(want), event)
     equal(sum(e["events"] for e in events if e["event"] == "gap"), 6, "polls that were too deep")
     box.run([os.path.join(harness.PROGS, "tokio_fake")], rc=0, shim=False)
+
+
+@harness.parametrise(["job", "worker"])
+def what_may_be_a_workers_life_is_a_job_that_has_a_name(box, what):
+    """As long as it runs; and no task if it turns out to be a worker's."""
+    p = box.start([os.path.join(harness.PROGS, "tokio_fake"), what], stdin=-1)
+    equal(p.stdout.readline().split(), ["READY"], "the program")
+    tasks = json.loads(box.d9("tasks", "--json", box.dir).out)["tasks"]
+    equal(box.finish_with_input(p, "\n").rc, 0, "exit")
+    is_job = what == "job"
+    equal([(t["kind"], t["outcome"]) for t in tasks], [("blocking", "alive") if is_job else ("async", "ready")], "tasks while it runs")
+    check(re.fullmatch(r"tokio_fake\+0x[0-9a-f]+", tasks[0]["name"] or ""), "its name: %s" % tasks[0]["name"])
+    tasks = json.loads(box.d9("tasks", "--json", box.dir).out)["tasks"]
+    equal([(t["kind"], t["outcome"], t["polls"]) for t in tasks], [("blocking" if is_job else "async", "ready", 1)], "tasks when all is over")
+    equal([r["tasks"] for p in report_of(box)["processes"] for r in p["runtimes"]], [1], "tasks in the report")
 
 
 OFF = {"off": {"D9_RUNTIMES": "off"}, "not this program": {"D9_RUNTIMES_EXE": "other,another"},

@@ -2,11 +2,13 @@
 #include "model_case.h"
 
 #include "cli/fail_if.h"
+#include "cli/model_internal.h"
 #include "cli/show.h"
 #include "cli/tasks.h"
 #include "cli/timeline.h"
 
 #include <stdarg.h>
+#include <unistd.h>
 
 static void only(const char *id)
 {
@@ -785,6 +787,69 @@ START_TEST(lock_holder_io)
 }
 END_TEST
 
+/* The same place again and again, under whatever locks: one finding, told by the worst. */
+START_TEST(lock_holder_io_at_one_place)
+{
+	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL), rd = tb_site(&B, "read", 0x2000, 300, NULL);
+	for (d9_u32 th = 2; th <= 4; th++)
+		tb_thread(&B, th, 0, 100 + (d9_i32)th, "w");
+	for (int i = 0; i < 6; i++) { /* each holds it in turn, the third time for longest */
+		d9_u32 th = 2 + (d9_u32)i % 3, other = 2 + (d9_u32)(i + 1) % 3;
+		d9_u64 t = MS(200 * i), until = t + MS(i == 3 ? 90 : 60);
+		tb_span(&B, th, rd, (struct tb_span){.t0 = t, .t1 = until, .fd = 4, .result = 1});
+		tb_span(&B, other, lock,
+			(struct tb_span){
+				.t0 = t + MS(1), .t1 = until, .object = 0xab0 + (d9_u64)i % 2, .owner = 100 + th});
+	}
+	analyse();
+	only("lock-holder-io");
+	const struct d9_finding *f = need("lock-holder-io");
+	ck_assert_uint_eq(F.of.n, 1);
+	ck_assert_uint_eq(f->count, 6);
+	ck_assert_uint_eq(measured(f, "holder_ns"), MS(90));
+	ck_assert_uint_eq(measured(f, "wait_total_ns"), MS(89));
+	ck_assert_uint_eq(measured(f, "waiters"), 1);
+	ck_assert_uint_eq(f->from - T->t_begin, MS(600));
+	ck_assert_uint_eq(f->victims.n, 3);
+	ck_assert_uint_eq(f->victims.v[0].waited, MS(89 + 59));
+}
+END_TEST
+
+START_TEST(what_names_say_of_a_futex)
+{
+	static const struct {
+		const char *names[5];
+		enum d9_site_says says;
+	} of[] = {{{"std::sys::pal::unix::futex::futex_wait", "std::sys::sync::mutex::futex::Mutex::lock_contended"},
+		   D9_SAYS_LOCK},
+		  {{"std::sys::pal::unix::futex::futex_wait", "<std::sys::sync::condvar::futex::Condvar>::wait",
+		    "app::Mutex"},
+		   D9_SAYS_NO_LOCK},
+		  {{"std::thread::park", "app::lock_slow"}, D9_SAYS_NO_LOCK},
+		  {{"app::main"}, D9_SAYS_NOTHING},
+		  {{"parking_lot_core::thread_parker::imp::ThreadParker::futex_wait",
+		    "<parking_lot_core::thread_parker::imp::ThreadParker as parking_lot_core::ThreadParkerT>::park",
+		    "parking_lot_core::parking_lot::park", "parking_lot::raw_mutex::RawMutex::lock_slow"},
+		   D9_SAYS_LOCK_BEHIND},
+		  {{"parking_lot_core::parking_lot::park::<<parking_lot::raw_rwlock::RawRwLock>::lock_common>",
+		    "<parking_lot::raw_rwlock::RawRwLock>::lock_shared_slow"},
+		   D9_SAYS_LOCK_BEHIND},
+		  {{"parking_lot_core::parking_lot::park", "parking_lot::condvar::Condvar::wait_until_internal",
+		    "app::lock_slow"},
+		   D9_SAYS_NO_LOCK},
+		  {{"parking_lot_core::parking_lot::park", "parking_lot::once::Once::call_once_slow", "app::Mutex"},
+		   D9_SAYS_NO_LOCK},
+		  {{"parking_lot_core::parking_lot::park"}, D9_SAYS_NO_LOCK},
+		  {{NULL, "parking_lot::raw_mutex::RawMutex::lock_slow"}, D9_SAYS_LOCK_BEHIND}};
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		struct d9_frame frames[5] = {{0}};
+		for (size_t k = 0; k < 5; k++)
+			frames[k].symbol = of[i].names[k];
+		ck_assert_msg(d9_names_say(frames, 5) == of[i].says, "%zu: %s", i, of[i].names[0]);
+	}
+}
+END_TEST
+
 START_TEST(short_holder_is_fine)
 {
 	holder("read", 7, 22);
@@ -954,6 +1019,59 @@ START_TEST(self_deadlock_of_a_worker)
 {
 	lonely(true, true);
 	ck_assert_int_eq(M->threads[thread(100)].role, D9_ROLE_WORKER);
+}
+END_TEST
+
+/* Waits that have not ended: the stack of their place was taken in one of the calls that were made there. */
+static void stuck_at(int others, bool whole, const char *hook)
+{
+	const d9_u64 stack[] = {0x6000, 0x50, 0x40, 0};
+	d9_u32 lock = tb_site(&B, hook, 0x6000, 300, stack), rd = tb_site(&B, "read", 0x7000, 300, stack);
+	tb_thread(&B, 2, 0, 102, "other");
+	tb_span(&B, 2, rd, (struct tb_span){.t0 = MS(1), .t1 = MS(2), .fd = 4});
+	if (others == 1)
+		tb_span(&B, 2, lock, (struct tb_span){.t0 = MS(10), .t1 = MS(11), .object = 0xc0});
+	if (others == 2)
+		tb_pending(&B, 2, lock, MS(60), MS(800), 0xc0, 0);
+	if (others == 3)
+		tb_calls(&B, 2, hook, 5, US(10), 0, MS(700));
+	if (!whole)
+		tb_gap(&B, 2, MS(20), MS(21), 3);
+	tb_pending(&B, 1, lock, MS(50), MS(800), 0xb0, 100);
+	analyse();
+}
+
+static bool is_own(void) { return d9_ref_info(M, (struct d9_ref){thread(100), D9_REF_PENDING, 0}).own_stack; }
+
+START_TEST(a_stack_that_is_the_stuck_calls_own)
+{
+	stuck_at(0, true, "pthread_mutex_lock");
+	ck_assert(is_own() && need("self-deadlock")->cause.own_stack);
+	ck_assert(!d9_ref_info(M, (struct d9_ref){thread(102), D9_REF_SPAN, 0}).own_stack);
+}
+END_TEST
+
+START_TEST(a_stack_that_may_be_another_calls)
+{
+	stuck_at(_i, _i > 0, _i == 3 ? "sem_wait" : "pthread_mutex_lock");
+	ck_assert(!is_own());
+}
+END_TEST
+
+START_TEST(a_stack_of_a_place_that_was_there_before_the_recording)
+{
+	const d9_u64 stack[] = {0x6000, 0x50, 0x40, 0};
+	tb_segment(&B);
+	tb_proc(&B, 0, D9_NO_INDEX, 100, 1, 500, "/bin/svc");
+	tb_thread(&B, 1, 0, 100, "svc");
+	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, stack);
+	tb_pending(&B, 1, lock, MS(50), MS(800), 0xb0, 100);
+	tb_end(&B);
+	char path[256];
+	snprintf(path, sizeof(path), "%s/s-000001.d9", B.folder);
+	ck_assert_int_eq(unlink(path), 0); /* as a drainer does that keeps to its budget */
+	read_all();
+	ck_assert(!is_own());
 }
 END_TEST
 
@@ -1764,6 +1882,50 @@ END_TEST
 
 static bool says(const struct d9_finding *f, const char *text) { return strstr(f->title, text) != NULL; }
 
+/*
+ * A runtime without a driver for I/O, whose workers park on a futex and are not told: ten times, and twice as often thread 1 waits in its
+ * polls for a lock that has no name.  loop: other tasks are polled between those waits, as by a block_on in the poll.
+ */
+static void locks_in_polls(bool loop)
+{
+	const d9_u32 rt = 1u << 24 | 2;
+	d9_u32 park = tb_site(&B, "futex_wait", 0x3000, 400, NULL), lock = tb_site(&B, "futex_wait", 0x3000, 450, NULL);
+	B.runtime_module = 1;
+	for (int i = 0; i < 10; i++) {
+		d9_u64 t = MS(20 * i);
+		tb_span(&B, 1, park, (struct tb_span){.t0 = t, .t1 = t + MS(9), .object = 0x901});
+		tb_span(&B, 1, lock, (struct tb_span){.t0 = t + MS(11), .t1 = t + MS(14), .object = 0xabc});
+		if (loop)
+			tb_poll(&B, 1, 8, rt, D9_NO_INDEX, t + MS(14), t + MS(14.5));
+		tb_span(&B, 1, lock, (struct tb_span){.t0 = t + MS(15), .t1 = t + MS(18), .object = 0xabc});
+		tb_poll(&B, 1, 7, rt, D9_NO_INDEX, t + MS(10), t + MS(19));
+	}
+	tb_in_poll(&B, 1, 7, rt, D9_NO_INDEX, MS(210), MS(900));
+	tb_pending(&B, 1, lock, MS(220), MS(900), 0xabc, 0);
+	analyse();
+}
+
+START_TEST(a_lock_in_a_poll_is_no_park)
+{
+	locks_in_polls(false);
+	const struct d9_model_thread *mt = &M->threads[thread(100)];
+	const struct d9_lock *l = d9_model_lock(M, 0, 0xabc);
+	ck_assert_uint_eq(T->sites.v[mt->home].depth, 400);
+	ck_assert_uint_eq(mt->parks.n, 10);
+	ck_assert_uint_eq(mt->parked, MS(90));
+	ck_assert_uint_eq(l->waits, 20);
+	ck_assert_uint_eq(l->pending.n, 1);
+	ck_assert(!d9_model_pending_parks(M, thread(100)));
+}
+END_TEST
+
+START_TEST(a_loop_in_a_poll_parks)
+{
+	locks_in_polls(true);
+	ck_assert_uint_eq(M->threads[thread(100)].parks.n, 30);
+}
+END_TEST
+
 /* Too seldom home to be taken for a worker but for the number that its polls have: worker 3 of a runtime that was seen. */
 static void seldom_home(d9_u32 worker)
 {
@@ -2090,15 +2252,16 @@ END_TEST
 
 /*
  * Two workers that poll for 100 ms, one task after the other for `step` each, but for a park of worker 1 from 30 to 50 ms
- * if it parks; task 7 is woken at 20 ms and polled at 60 by worker 0.  delay: time in all that both had no CPU.
+ * if it parks; task 7 is woken at 20 ms and polled at 60 by worker 0.  delay, blocked: time in all that both had no CPU,
+ * or were in calls.
  */
-static void busy_workers(double step, bool parks, double delay)
+static void busy_workers(double step, bool parks, double delay, double blocked)
 {
 	tb_thread(&B, 2, 0, 101, "worker");
 	B.runtime_module = 1;
 	for (d9_u32 th = 1; th <= 2; th++) {
 		tb_cpu(&B, th, 0, 0, 0);
-		tb_cpu(&B, th, MS(100), MS(100 - delay), MS(delay));
+		tb_cpu(&B, th, MS(100), MS(100 - delay - blocked), MS(delay));
 		for (double t = 0; t < 100; t += step) {
 			if (th == 2 && parks && t >= 30 && t < 50)
 				continue;
@@ -2116,33 +2279,61 @@ static void busy_workers(double step, bool parks, double delay)
 
 START_TEST(wake_delay)
 {
-	busy_workers(2, false, 3);
+	busy_workers(2, false, 3, 0);
 	const struct d9_finding *f = need("wake-delay");
 	ck_assert_uint_eq(measured(f, "wake_ns"), MS(40));
 	ck_assert_uint_eq(f->count, 1);
 	ck_assert_int_eq(f->severity, D9_WARNING);
 	ck_assert(strstr(f->title, "40 ms for one of 2 workers") != NULL);
+	ck_assert_uint_eq(measured(f, "workers"), 2);
+	ck_assert_uint_eq(measured(f, "blocked_ns"), 0);
+	ck_assert_uint_ge(measured(f, "on_cpu_ns"),
+			  MS(75)); /* of 80, less what of the 6 without one may have fallen here */
+	ck_assert(strstr(f->title, "meanwhile: of 80 ms ") != NULL && !strstr(f->title, "blocked"));
 	only("wake-delay");
+}
+END_TEST
+
+/* The same, and each poll waits all but half a millisecond: for a lock that has no holder, or for bytes, which takes less in all. */
+START_TEST(wake_delay_by_blocked_workers)
+{
+	d9_u32 lock = tb_site(&B, "pthread_mutex_lock", 0x6000, 300, NULL), rd = tb_site(&B, "read", 0x2000, 300, NULL);
+	for (double t = 0; t < 100; t += 2)
+		for (d9_u32 th = 1; th <= 2; th++)
+			if (th == 1 && (int)t % 8 == 0)
+				tb_span(&B, 1, rd, (struct tb_span){.t0 = MS(t + 0.1), .t1 = MS(t + 1.6), .fd = 4});
+			else
+				tb_span(&B, th, lock,
+					(struct tb_span){.t0 = MS(t + 0.1), .t1 = MS(t + 1.6), .object = 0xabc});
+	busy_workers(2, false, 0, 75);
+	const struct d9_finding *f = need("wake-delay");
+	ck_assert_uint_eq(measured(f, "blocked_ns"), 2 * 20 * MS(1.5));
+	ck_assert_uint_eq(measured(f, "on_cpu_ns"), D9_NOT_KNOWN); /* 25 ms in 100, and which of them was not read */
+	ck_assert_uint_eq(measured(f, "wake_ns"), MS(40));
+	ck_assert_uint_eq(f->cause.object, 0xabc);
+	ck_assert_str_eq(f->cause.kind, "queue");
+	ck_assert(strstr(f->title, ": of 80 ms 60 ms blocked, most in pthread_mutex_lock on 0xabc") != NULL);
+	ck_assert(strstr(f->try[0], "d9 locks") != NULL);
 }
 END_TEST
 
 START_TEST(no_wake_delay_where_a_worker_parked)
 {
-	busy_workers(2, true, 3);
+	busy_workers(2, true, 3, 0);
 	ck_assert_ptr_null(find("wake-delay"));
 }
 END_TEST
 
 START_TEST(no_wake_delay_for_want_of_a_cpu)
 {
-	busy_workers(2, false, 30);
+	busy_workers(2, false, 30, 0);
 	ck_assert_ptr_null(find("wake-delay"));
 }
 END_TEST
 
 START_TEST(no_wake_delay_behind_one_poll)
 {
-	busy_workers(30, false, 3); /* from 30 to 60 of the 40 ms from 20: that one is the cause */
+	busy_workers(30, false, 3, 0); /* from 30 to 60 of the 40 ms from 20: that one is the cause */
 	ck_assert_ptr_null(find("wake-delay"));
 }
 END_TEST
@@ -2378,6 +2569,7 @@ int main(void)
 					   no_task_is_idle_across_a_hole,
 					   task_leak,
 					   wake_delay,
+					   wake_delay_by_blocked_workers,
 					   no_wake_delay_where_a_worker_parked,
 					   no_wake_delay_for_want_of_a_cpu,
 					   no_wake_delay_behind_one_poll,
@@ -2419,6 +2611,8 @@ int main(void)
 					   a_worker_by_its_polls,
 					   a_worker_that_was_replaced,
 					   no_worker_without_a_number,
+					   a_lock_in_a_poll_is_no_park,
+					   a_loop_in_a_poll_parks,
 					   jobs_of_a_former_worker,
 					   a_call_that_a_poll_sits_in,
 					   a_poll_that_computes_still,
@@ -2426,6 +2620,7 @@ int main(void)
 					   lock_contention,
 					   a_little_contention_is_fine,
 					   lock_holder_io,
+					   lock_holder_io_at_one_place,
 					   short_holder_is_fine,
 					   log_pipe_stall,
 					   convoy_ends_at_its_root,
@@ -2440,6 +2635,8 @@ int main(void)
 					   self_deadlock_of_one_of_several,
 					   self_deadlock_of_a_worker,
 					   a_call_that_ended_is_not_pending,
+					   a_stack_that_is_the_stuck_calls_own,
+					   a_stack_of_a_place_that_was_there_before_the_recording,
 					   event_loop_spin,
 					   busy_server_does_not_spin,
 					   slow_loop_does_not_spin,
@@ -2464,13 +2661,15 @@ int main(void)
 					   a_slow_call_before_a_hole,
 					   from_and_to,
 					   one_file_and_foreign_files};
-	const TTest *const plain[] = {fail_if_grammar, histogram, custom_events, a_clock_that_is_set};
+	const TTest *const plain[] = {fail_if_grammar, histogram, custom_events, what_names_say_of_a_futex,
+				      a_clock_that_is_set};
 	Suite *s = suite_create("model");
 	TCase *a = tcase_create("trace"), *b = tcase_create("plain");
 	tcase_add_checked_fixture(a, setup, teardown);
 	tcase_set_timeout(a, 30);
 	for (size_t i = 0; i < sizeof(with_trace) / sizeof(with_trace[0]); i++)
 		tcase_add_test(a, with_trace[i]);
+	tcase_add_loop_test(a, a_stack_that_may_be_another_calls, 0, 4);
 	tcase_add_loop_test(a, chunks_out_of_order_are_put_right, 0, 4);
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
 		tcase_add_test(b, plain[i]);
