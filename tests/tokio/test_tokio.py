@@ -22,8 +22,8 @@ VARIANTS = {  # name: profile, flags of the compiler
     "abort": ("abort", ""),
     "unstable": ("release", "--cfg tokio_unstable"),
 }
-MORE = {"v0": ("release", "-C symbol-mangling-version=v0"), "size": ("release", "-C opt-level=s"), "debug": ("dev", "")}
-APART = {"symbols": ("symbols", "")}  # as most programs are built: names of functions, and no more
+MORE = {"v0": ("release", "-C symbol-mangling-version=v0"), "size": ("release", "-C opt-level=s")}
+APART = {"debug": ("dev", ""), "symbols": ("symbols", "")}  # not optimised; as most programs are built: names of functions, and no more
 if os.environ.get("D9_TEST_MATRIX"):  # scripts/bench matrix
     VARIANTS.update(MORE)
 BUILDS = list(VERSIONS) + ["%s %s" % (v, kind) for v in VERSIONS for kind in VARIANTS if v == NEWEST or os.environ.get("D9_TEST_MATRIX")]
@@ -302,6 +302,16 @@ def why_a_tokio_is_left_alone(box):
     Judge().document("d9.tasks/1", doc)
     equal([(m["index"], m["path"], m["state"]) for m in doc["modules"]], [(None, program("1.54"), "refused")], "modules")
     check("D9_RUNTIMES=scan" in doc["modules"][0]["why"], "why: %s" % doc["modules"])
+
+
+@harness.parametrise(["%s debug" % v for v in VERSIONS if os.environ.get("D9_TEST_MATRIX")])
+def a_build_that_is_not_optimised_is_left_alone(box, build):
+    """Its wakers are calls of calls, which say too little of themselves."""
+    plain = box.run([program(build), "yields"], shim=False, rc=0)
+    seen = box.run([program(build), "yields"], rc=0)
+    equal(seen.out, plain.out, "what the program says")
+    doc = json.loads(box.d9("tasks", "--json", box.dir).out)
+    equal([(m["state"], m["why"]) for m in doc["modules"]], [("refused", "tasks as it has them, but no wakers of theirs")], "modules")
 
 
 @harness.parametrise(BUILDS)
