@@ -21,6 +21,7 @@
 #define RETRY_NS 5000000000ull
 #define READING_NS 5000ull
 #define STOLEN_NS 20000000ull
+#define USER_BITS 56
 #define FRAME_BYTES 256 /* of the text of one */
 
 struct d9_krecorder {
@@ -162,7 +163,11 @@ static void put_modules(struct d9_krecorder *r, struct d9_kprocess *p, const d9_
 
 static void put_user_stack(struct d9_krecorder *r, struct d9_kthread *t, const struct d9_k_user_stack *k)
 {
-	d9_u32 n = k->head.n < D9_K_FRAMES ? k->head.n : D9_K_FRAMES;
+	d9_u32 most = k->head.n < D9_K_FRAMES ? k->head.n : D9_K_FRAMES, n = 0;
+	while (n < most && k->frames[n] >> USER_BITS == 0) /* else rbp was no frame pointer: no code is there */
+		n++;
+	if (!n)
+		return;
 	put_modules(r, t->process, k->frames, n);
 	put(r, t, D9_EV_user_stack, &k->e, D9_TAIL_FRAMES, k->frames, n * 8);
 }

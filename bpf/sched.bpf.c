@@ -31,6 +31,7 @@ static __always_inline void leave(void *ctx, struct task_struct *p, struct threa
 		reckon(p, v, now);
 	set_base(v, run_delay(p));
 	v->out = runnable ? 0 : now;
+	v->slept = run_delay(p);
 	v->state = state & STATE_MASK;
 #ifdef D9_K_NO_PREEMPTION /* the mistake that a test must notice */
 	runnable = 0;
@@ -115,9 +116,12 @@ static __always_inline void queued(struct task_struct *p, d9_u32 flags)
 	}
 	/*
 	 * It has just been queued.  Since 6.12 a task that goes to sleep may stay in the queue for a while; if it is moved to another
-	 * CPU then, the account has it queued from that moment on, and takes its sleep for a wait.
+	 * CPU then, the account has it queued from that moment on, and takes its sleep for a wait: up to a second move at once, and
+	 * from the last on when it runs.
 	 */
 	set_base(v, run_delay(p));
+	if (v->out)
+		v->base += run_delay(p) - v->slept;
 	v->base += queued_for(p);
 	v->enq = bpf_ktime_get_ns();
 	v->flags = flags;

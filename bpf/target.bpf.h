@@ -36,7 +36,8 @@ struct thread {
 	d9_u32 id;
 	d9_i32 tid;
 	d9_u32 based;
-	d9_u64 base; /* run delay of the kernel's account when the first wait began that is counted here */
+	d9_u64 base;  /* run delay of the kernel's account when the first wait began that is counted here */
+	d9_u64 slept; /* run delay of the account when it left its CPU to sleep */
 	d9_u64 count, total, max;
 	d9_u64 called; /* the system call that it is in began, 0 = not seen */
 	d9_i32 call_nr;

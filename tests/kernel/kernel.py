@@ -160,9 +160,12 @@ def files(folder):
 def made_group(path):
     try:
         os.mkdir(path)
-        return os.path.exists(path + "/cgroup.procs")
     except OSError:
         return False
+    if os.path.exists(path + "/cgroup.procs"):
+        return True
+    os.rmdir(path)  # what is mounted there holds the groups of version 1
+    return False
 
 
 def removed_group(path):

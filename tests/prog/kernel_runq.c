@@ -3,6 +3,8 @@
  * (schedstat) gives each of them, while they are parked.
  * kernel_runq woken N: on one CPU a thread sleeps N times beside one that computes; the first thread wakes it from another CPU, and
  * both moments are printed: of the wake, and of when it ran.
+ * kernel_runq moved SECONDS: a thread computes and sleeps by turns beside two that compute, and is moved from CPU to CPU all the while,
+ * asleep or not.
  */
 #include "prog.h"
 
@@ -144,8 +146,65 @@ static int wakes(int n)
 	return 0;
 }
 
+/* ---- moved ------------------------------------------------------------------------------------------- */
+
+static void move_to(int tid, int cpu)
+{
+	cpu_set_t s;
+	CPU_ZERO(&s);
+	CPU_SET(cpu, &s);
+	MUST(!sched_setaffinity(tid, sizeof(s), &s));
+}
+
+static void *compute_on(void *arg)
+{
+	pin((int)(long)arg);
+	while (!end)
+		;
+	return NULL;
+}
+
+static void *compute_and_sleep(void *arg)
+{
+	sleeper_tid = my_tid();
+	while (!end) {
+		for (uint64_t until = now_ns() + 4000000; now_ns() < until;)
+			;
+		raw_sleep_ms(30);
+	}
+	return arg;
+}
+
+static int moves(int seconds)
+{
+	pthread_t busy[2], sleeper;
+	struct sched_param first = {.sched_priority = 1};
+	read_byte();
+	for (long i = 0; i < 2; i++)
+		MUST(!pthread_create(&busy[i], NULL, compute_on, (void *)i));
+	MUST(!pthread_create(&sleeper, NULL, compute_and_sleep, NULL));
+	while (!sleeper_tid)
+		raw_sleep_ms(1);
+	(void)sched_setscheduler(0, SCHED_FIFO, &first);
+	uint64_t until = now_ns() + (uint64_t)seconds * 1000000000;
+	for (int i = 0; now_ns() < until; i++) {
+		move_to(sleeper_tid, i & 1);
+		raw_sleep_ms(1);
+	}
+	end = 1;
+	pthread_join(sleeper, NULL);
+	printf("MOVED tid=%d\n", sleeper_tid);
+	fflush(stdout);
+	for (int i = 0; i < 2; i++)
+		pthread_join(busy[i], NULL);
+	read_byte();
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	MUST(argc == 3);
+	if (!strcmp(argv[1], "moved"))
+		return moves(atoi(argv[2]));
 	return strcmp(argv[1], "load") ? wakes(atoi(argv[2])) : load(atoi(argv[2]));
 }
