@@ -60,7 +60,7 @@ void d9_run_perf_round(struct d9_run_perf *k, const struct d9_families *f)
 		return;
 	k->passed_mono = now;
 	pass(k, f, false);
-	d9_perf_switch(k->p, d9_families_on(f));
+	d9_perf_switch(k->p, d9_families_on(f), k->dirfd);
 }
 
 void d9_run_perf_stop(struct d9_run_perf *k, const struct d9_families *f)

@@ -282,7 +282,7 @@ static struct d9_perf_thread *meet(struct d9_perf *p, d9_i32 pid, d9_i32 tid, d9
 }
 
 /* Who is gone while it is off is not told of, so all are met again. */
-void d9_perf_switch(struct d9_perf *p, bool on)
+void d9_perf_switch(struct d9_perf *p, bool on, int dirfd)
 {
 	if (p->off == !on || !p->n_rings)
 		return;
@@ -292,8 +292,8 @@ void d9_perf_switch(struct d9_perf *p, bool on)
 				      0);
 	if (on)
 		pass_over(p);
-	else if (p->dirfd >= 0)
-		d9_perf_pass(p, p->dirfd, true);
+	else
+		d9_perf_pass(p, dirfd, true);
 	for (d9_u32 i = 0; i < p->used && !on; i++)
 		if (p->threads[i].tid)
 			forget(p, &p->threads[i]);

@@ -37,7 +37,7 @@ void d9_perf_close(struct d9_perf *p);
 bool d9_perf_is_open(const struct d9_perf *p);
 
 /* Turns it off and on again: off costs the program little where the descriptors are kept; else what comes is left unread. */
-void d9_perf_switch(struct d9_perf *p, bool on);
+void d9_perf_switch(struct d9_perf *p, bool on, int dirfd);
 
 /* The thread that reads, if it is among those that are watched. */
 void d9_perf_leave_out(struct d9_perf *p, d9_i32 tid);

@@ -177,15 +177,13 @@ void d9_perf_file_end(struct d9_perf *p, d9_u64 now)
 	for (d9_u32 i = 0; i < p->used; i++)
 		if (p->threads[i].tid)
 			d9_perf_write_total(p, &p->threads[i], now);
-	if (p->fd < 0 || add_clock(p))
-		return;
-	int r = d9_segw_end(d9_perf_writer(p));
-	if (r) {
+	(void)add_clock(p);
+	int r = p->fd < 0 ? 0 : d9_segw_end(d9_perf_writer(p));
+	if (r)
 		(void)failed(p, r);
-		return;
-	}
-	(void)d9_sys1(SYS_close, p->fd);
-	p->fd = -1;
+	if (p->fd >= 0)
+		(void)d9_sys1(SYS_close, p->fd);
+	p->fd = -1; /* its number means something else to the next thread that reads */
 }
 
 void d9_perf_file_round(struct d9_perf *p, d9_u64 now)

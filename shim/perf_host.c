@@ -54,7 +54,7 @@ void d9_perf_host_pass(int dirfd, bool final)
 {
 	if (!d9_perf_host_here())
 		return;
-	d9_perf_switch(d9_shim.perf, d9_load_relaxed(&d9_shim.v.h->mask) != 0);
+	d9_perf_switch(d9_shim.perf, d9_load_relaxed(&d9_shim.v.h->mask) != 0, dirfd);
 	d9_perf_leave_out(d9_shim.perf, d9_load_relaxed(&d9_shim.priv->writer_tid));
 	d9_perf_pass(d9_shim.perf, dirfd, final);
 }
