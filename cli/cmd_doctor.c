@@ -10,6 +10,9 @@
 #include "run_kernel.h"
 #include "shim_path.h"
 
+#include "shim/files.h"
+#include "shim/perf.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -263,14 +266,29 @@ static void see_output(struct doctor *d)
 
 /* ---- privileges ------------------------------------------------------------------------------------------------------------ */
 
+/* By trying, as a program with D9_PERF would. */
+static int try_perf(void)
+{
+	const struct d9_perf_options o = {.ring_bytes = 16384};
+	struct d9_perf *p =
+		mmap(NULL, d9_perf_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return -ENOMEM;
+	int r = d9_filtered() ? -EPERM : d9_perf_open(p, &o);
+	d9_perf_close(p);
+	munmap(p, d9_perf_bytes());
+	return r;
+}
+
 static void see_perf(struct doctor *d)
 {
 	char text[32];
-	int level = atoi(read_line("/proc/sys/kernel/perf_event_paranoid", text, sizeof(text)));
-	bool closed = !*text || (level > 2 && geteuid() != 0);
-	say(d, closed ? HEALTH_WARN : HEALTH_OK, "perf",
-	    closed ? "only the kernel's side of a recording needs it: sysctl kernel.perf_event_paranoid=2" : NULL,
-	    "perf_event_paranoid is %s", *text ? text : "not there: this kernel has no perf events");
+	int r = try_perf();
+	read_line("/proc/sys/kernel/perf_event_paranoid", text, sizeof(text));
+	say(d, r ? HEALTH_WARN : HEALTH_OK, "perf",
+	    r ? "only D9_PERF needs it, where d9-kernel may not run: sysctl kernel.perf_event_paranoid=2" : NULL,
+	    "D9_PERF %s%s (perf_event_paranoid is %s)", r ? "would see nothing: " : "can watch context switches",
+	    r ? d9_perf_why(r) : "", *text ? text : "not there");
 }
 
 static void see_yama(struct doctor *d)

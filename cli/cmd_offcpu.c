@@ -16,6 +16,7 @@
 
 struct waits {
 	d9_u64 count, total, runnable, max;
+	d9_u64 by_perf; /* of them, those of which the wake-up was not seen, nor what they were for */
 };
 struct cause {
 	d9_i32 nr;
@@ -39,6 +40,7 @@ static void add_to(struct waits *w, const struct d9_offcpu *o)
 	w->total += dur;
 	w->runnable += o->t1 - o->woken;
 	w->max = dur > w->max ? dur : w->max;
+	w->by_perf += !!(o->flags & D9_KERNEL_BY_PERF);
 }
 
 static void add(struct offcpu *c, struct d9_ref ref)
@@ -126,9 +128,10 @@ static void waits_json(struct d9_json *j, const struct waits *w)
 {
 	d9_json_u64(j, "count", w->count);
 	d9_json_u64(j, "total_ns", w->total);
-	d9_json_u64(j, "blocked_ns", w->total - w->runnable);
-	d9_json_u64(j, "runnable_ns", w->runnable);
+	d9_json_known(j, "blocked_ns", w->by_perf ? D9_NOT_KNOWN : w->total - w->runnable);
+	d9_json_known(j, "runnable_ns", w->by_perf ? D9_NOT_KNOWN : w->runnable);
 	d9_json_u64(j, "max_ns", w->max);
+	d9_json_str(j, "source", !w->by_perf ? "d9-kernel" : w->by_perf == w->count ? "perf" : "both");
 }
 
 static void cause_json(struct d9_json *j, const struct offcpu *c, const struct cause *k)
@@ -188,8 +191,8 @@ static void line(const struct waits *w)
 {
 	char b[4][32];
 	printf("  %8llu %10s %10s %10s %10s  ", (unsigned long long)w->count, d9_format_duration(w->total, b[0]),
-	       d9_format_duration(w->total - w->runnable, b[1]), d9_format_duration(w->runnable, b[2]),
-	       d9_format_duration(w->max, b[3]));
+	       w->by_perf ? "?" : d9_format_duration(w->total - w->runnable, b[1]),
+	       w->by_perf ? "?" : d9_format_duration(w->runnable, b[2]), d9_format_duration(w->max, b[3]));
 }
 
 static void cause_text(const struct offcpu *c, const struct cause *k, const char *before)
@@ -214,6 +217,7 @@ static void user_text(const struct offcpu *c, const struct cause *k)
 
 static void write_text(const struct offcpu *c)
 {
+	d9_show_by_perf(c->m);
 	printf("  %8s %10s %10s %10s %10s  %s\n", "waits", "total", "blocked", "runnable", "longest", "what for");
 	for (size_t i = 0; i < c->all.n && i < CAUSES_MAX; i++) {
 		cause_text(c, &c->all.v[i], "");

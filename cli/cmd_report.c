@@ -65,10 +65,11 @@ static int refuse_unbuilt(const struct d9_fail_if *f)
 
 static int refuse_unmeasured(const struct d9_fail_if *f, const struct d9_trace *t)
 {
-	for (size_t i = 0; i < f->n && !d9_trace_has_kernel(t); i++)
+	for (size_t i = 0; i < f->n && !d9_trace_has_helper(t); i++)
 		if (!strcmp(f->clause[i].subject, "runq") || !strcmp(f->clause[i].subject, "offcpu"))
-			return d9_fail(D9_EXIT_DATA, "report: --fail-if: `%s` was not measured: " D9_NO_KERNEL_SIDE,
-				       f->clause[i].subject);
+			return d9_fail(D9_EXIT_DATA, "report: --fail-if: `%s` was not measured%s: %s",
+				       f->clause[i].subject, d9_trace_has_kernel(t) ? " in full" : "",
+				       d9_trace_has_kernel(t) ? D9_BY_PERF : D9_NO_KERNEL_SIDE);
 	return 0;
 }
 

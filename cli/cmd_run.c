@@ -6,6 +6,7 @@
 #include "cmd.h"
 #include "run_families.h"
 #include "run_kernel.h"
+#include "run_perf.h"
 #include "shim_path.h"
 
 #include "shim/clock.h"
@@ -41,6 +42,8 @@ struct run {
 	pid_t pid;
 	struct d9_families *families;
 	struct d9_run_kernel kernel;
+	struct d9_run_perf perf;
+	bool wants_perf; /* D9_PERF */
 };
 
 /* ---- options ------------------------------------------------------------------------------------------- */
@@ -113,11 +116,12 @@ static int parse(const struct d9_cmd *self, int argc, char **argv, struct run *r
 }
 
 /* A bad value is refused here, where a person can read it, rather than told in d9 status later. */
-static int check_environment(void)
+static int check_environment(struct run *r)
 {
 	extern char **environ;
 	struct d9_config c;
 	d9_config_from_env(&c, environ);
+	r->wants_perf = c.perf;
 	if (!c.warnings[0])
 		return 0;
 	c.warnings[strcspn(c.warnings, "\n")] = 0;
@@ -262,6 +266,8 @@ static int start(struct run *r)
 	int failed = start_kernel(r, go[1]);
 	if (r->kernel.pid)
 		d9_families_hold(r->families);
+	else if (!failed && r->wants_perf && !disabled()) /* what d9-kernel sees is all of it, and more */
+		d9_run_perf_start(&r->perf, r->pid);
 	close(go[1]);
 	if (failed)
 		return failed;
@@ -297,6 +303,7 @@ static int attend(struct run *r)
 			return status;
 		}
 		d9_families_round(r->families);
+		d9_run_perf_round(&r->perf, r->families);
 		if (look && d9_mono_ns() > look) {
 			look = 0;
 			check_arrival(r);
@@ -362,6 +369,8 @@ static void summarize(const struct run *r)
 		d9_warn("%s", d9_families_left_out(f));
 	if (r->kernel.why[0])
 		d9_warn("nothing of the kernel's side is recorded: %s", r->kernel.why);
+	if (r->perf.why)
+		d9_warn("context switches were not watched (D9_PERF): %s", r->perf.why);
 	d9_warn("d9 report %s", r->abs_dir);
 }
 
@@ -372,7 +381,7 @@ int d9_cmd_run(const struct d9_cmd *self, int argc, char **argv)
 	if (e)
 		return e - 1;
 	/* Again with the whole path of the folder: the recorder has room for so long a one only. */
-	if ((e = check_environment()) || (e = make_dir(&r)) || (e = name_run(&r)) || (e = check_environment()))
+	if ((e = check_environment(&r)) || (e = make_dir(&r)) || (e = name_run(&r)) || (e = check_environment(&r)))
 		return e;
 	r.families = d9_families_new(r.abs_dir, r.name);
 	if (!r.families)
@@ -386,6 +395,7 @@ int d9_cmd_run(const struct d9_cmd *self, int argc, char **argv)
 	int status = attend(&r);
 	d9_run_kernel_stop(&r.kernel,
 			   r.quiet); /* before the families: it may still look for its folder by their memory */
+	d9_run_perf_stop(&r.perf, r.families);
 	d9_families_finish(r.families);
 	summarize(&r);
 	d9_families_free(r.families);

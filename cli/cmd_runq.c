@@ -75,6 +75,7 @@ static void thread_json(struct d9_json *j, const struct d9_model *m, d9_u32 i)
 	d9_json_known(j, "p99_ns", h.count ? d9_hist_quantile(&h, 0.99) : D9_NOT_KNOWN);
 	d9_json_known(j, "schedstat_ns", k->sums && d9_model_is_whole(m) ? k->sums->by_schedstat : D9_NOT_KNOWN);
 	d9_json_u64(j, "watched_ns", watched);
+	d9_json_str(j, "source", k->by_perf && !k->watched.n ? "perf" : "d9-kernel");
 	d9_json_end_object(j);
 	d9_hist_free(&h);
 }
@@ -111,6 +112,7 @@ static void worst_json(struct d9_json *j, const struct runq *r, struct d9_ref re
 		d9_json_null(j, "woken_by");
 	}
 	d9_json_known(j, "waking_ns", q->waking ? q->waking : D9_NOT_KNOWN);
+	d9_json_str(j, "source", q->flags & D9_KERNEL_BY_PERF ? "perf" : "d9-kernel");
 	d9_json_end_object(j);
 }
 
@@ -211,6 +213,7 @@ static int write_runq(const struct d9_model *m, size_t worst, bool json)
 	if (json) {
 		failed = write_json(&r);
 	} else {
+		d9_show_by_perf(m);
 		threads_text(m);
 		who_text(&r);
 		worst_text(&r);

@@ -251,11 +251,13 @@ static const char *what_happened(const struct d9_runq *q)
 }
 
 /* Of waits that came to so much. */
-static void had_cpus(const struct d9_who *who, d9_u64 waited, char *buf, size_t n)
+static void had_cpus(const struct d9_who *who, d9_u64 waited, bool by_perf, char *buf, size_t n)
 {
 	char names[120];
 	bool mostly = who->seen >= waited / 2;
-	if (who->had.n)
+	if (by_perf)
+		snprintf(buf, n, "who had its CPU was not watched");
+	else if (who->had.n)
 		snprintf(buf, n, "%s had its CPUs%s", d9_who_names(who, names, sizeof(names)), mostly ? "" : " last");
 	else
 		snprintf(buf, n, "nobody else was seen on its CPUs");
@@ -267,9 +269,11 @@ static bool is_starved(const struct d9_model *m, d9_u32 thread)
 	return waited >= STARVED_NS && share_of(waited, m->threads[thread].busy) >= 0.5;
 }
 
-static void advise(struct d9_finding *f)
+static void advise(struct d9_finding *f, bool by_perf)
 {
-	f->try[0] = "`d9 runq --worst 20` lists the waits, with who had the CPU and from whom the wake came.";
+	f->try[0] = by_perf ? "d9-kernel beside the service says who had the CPU, and how long threads waited that "
+			      "were woken."
+			    : "`d9 runq --worst 20` lists the waits, with who had the CPU and from whom the wake came.";
 	f->try[1] = "Give the service CPUs of its own (cpuset, CPUAffinity=), or more weight than what runs beside it "
 		    "(CPUWeight=, nice).";
 }
@@ -290,7 +294,8 @@ static bool judge_long(const struct search *s, const struct d9_wait_group *p)
 		const struct d9_runq *q = &m->t->threads.v[d.worst.thread].kernel.runq.v[d.worst.index];
 		struct d9_finding *f = add_finding(m, s->out, "kernel-delay", d.worst.thread);
 		char thread[96], dur[32], had[160];
-		had_cpus(&who, d.total, had, sizeof(had));
+		bool by_perf = q->flags & D9_KERNEL_BY_PERF;
+		had_cpus(&who, d.total, by_perf, had, sizeof(had));
 		f->severity = d.max >= D9_CRITICAL_NS || is_starved(m, d.worst.thread) ? D9_CRITICAL
 			      : d.count <= FEW && d.max < FEW_NS                       ? D9_INFO
 										       : D9_WARNING;
@@ -304,7 +309,7 @@ static bool judge_long(const struct search *s, const struct d9_wait_group *p)
 		d9_finding_n(f, "runq_ns", d.total);
 		d9_finding_n(f, "runq_max_ns", d.max);
 		d9_finding_span(f, d.worst);
-		advise(f);
+		advise(f, by_perf);
 		take_delays(s, f, p, D9_WARN_NS);
 	}
 	d9_who_fini(&who);
@@ -341,7 +346,8 @@ static void judge_sum(const struct search *s, const struct d9_wait_group *all)
 	if (d.count) {
 		struct d9_finding *f = add_finding(m, s->out, one ? "noisy-neighbour" : "kernel-delay", worst);
 		char thread[96], dur[32], had[160];
-		had_cpus(one ? &pids : &names, d.total, had, sizeof(had));
+		bool by_perf = m->t->threads.v[worst].kernel.by_perf && !names.had.n;
+		had_cpus(one ? &pids : &names, d.total, by_perf, had, sizeof(had));
 		f->harm = most;
 		f->count = d.count;
 		d9_finding_title(f, "%s waited %s for a CPU, %.0f %% of its time%s%s",
@@ -354,7 +360,7 @@ static void judge_sum(const struct search *s, const struct d9_wait_group *all)
 		else
 			d9_finding_n(f, "runq_max_ns", d.max);
 		d9_finding_span(f, d.worst);
-		advise(f);
+		advise(f, by_perf);
 		take_delays(s, f, all, 0);
 	}
 	d9_vec_free(&p->threads);

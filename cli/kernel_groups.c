@@ -29,7 +29,8 @@ d9_wait_groups d9_wait_groups_gather(const struct d9_model *m, d9_wait_key_fn *k
 	struct d9_map index = {0}, procs = {0};
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
 		const struct d9_trace_thread *th = &m->t->threads.v[i];
-		if (th->proc == D9_NO_INDEX || m->threads[i].role == D9_ROLE_RECORDER || !th->kernel.watched.n)
+		if (th->proc == D9_NO_INDEX || m->threads[i].role == D9_ROLE_RECORDER ||
+		    (!th->kernel.watched.n && !th->kernel.by_perf))
 			continue;
 		d9_u64 key = key_of(m, i);
 		if (key == D9_NOT_KNOWN)

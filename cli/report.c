@@ -126,7 +126,7 @@ static void gather_unseen(struct d9_report *r)
 	if (!cpu)
 		add_unseen(r, "cpu-time",
 			   "no thread's CPU clock was read: a long poll cannot be told from a thread without a CPU");
-	else if (!delay && !d9_trace_has_kernel(t))
+	else if (!delay && !d9_trace_has_helper(t))
 		add_unseen(r, "run-queue", "time runnable without a CPU was not measured");
 	for (d9_u32 i = 0; i < t->procs.n; i++) {
 		char text[240];
@@ -165,8 +165,15 @@ static void gather_unseen(struct d9_report *r)
 			 first, more);
 		add_unseen(r, "hooks", text);
 	}
+	bool by_perf = false;
+	for (size_t i = 0; i < t->threads.n; i++)
+		by_perf |= t->threads.v[i].shown && t->threads.v[i].kernel.by_perf;
 	if (!d9_trace_has_kernel(t))
 		add_unseen(r, "kernel", "no kernel helper (d9-kernel) took part: runq and offcpu are empty");
+	else if (by_perf)
+		add_unseen(r, "kernel",
+			   d9_trace_has_helper(t) ? "where d9-kernel did not watch, runq and offcpu were " D9_BY_PERF
+						  : "runq and offcpu were " D9_BY_PERF);
 	for (size_t i = 0; i < t->procs.n; i++)
 		if (t->procs.v[i].flags & 1)
 			add_unseen(r, "seccomp", "a process ran under seccomp: its memory was not extended");

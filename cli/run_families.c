@@ -387,6 +387,46 @@ void d9_families_free(struct d9_families *f)
 	free(f);
 }
 
+int d9_families_folder(const struct d9_families *f)
+{
+	for (unsigned i = 0; i < f->n; i++)
+		if (ours(&f->of[i]))
+			return open_folder(f, &f->of[i]);
+	return -1;
+}
+
+bool d9_families_on(const struct d9_families *f)
+{
+	bool known = false;
+	for (unsigned i = 0; i < f->n; i++) {
+		if (f->of[i].state != DRAINING)
+			continue;
+		if (d9_load_relaxed(&f->of[i].a.h->mask))
+			return true;
+		known = true;
+	}
+	return !known;
+}
+
+/* As the recorder's own: whoever finds the lock taken lets it be for now. */
+bool d9_families_warn(const struct d9_families *f, const char *line)
+{
+	unsigned i = 0;
+	d9_u32 unlocked = 0;
+	while (i < f->n && f->of[i].state != DRAINING)
+		i++;
+	struct d9_arena_header *h = i < f->n ? f->of[i].a.h : NULL;
+	if (!h || !d9_cas_acq_rel(&h->warnings_lock, &unlocked, 1))
+		return false;
+	size_t at = strnlen(h->warnings, sizeof(h->warnings)), n = strlen(line);
+	if (at + n + 2 <= sizeof(h->warnings)) {
+		memcpy(h->warnings + at, line, n);
+		memcpy(h->warnings + at + n, "\n", 2);
+	}
+	d9_store_release(&h->warnings_lock, 0);
+	return true;
+}
+
 unsigned d9_families_count(const struct d9_families *f)
 {
 	unsigned n = 0;

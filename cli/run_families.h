@@ -28,6 +28,14 @@ void d9_families_ended(struct d9_families *f, int pid, int status);
 /* The last round: families that ended are finished; those that live on are left to their own drain thread. */
 void d9_families_finish(struct d9_families *f);
 
+/* A descriptor of the folder of the first family of this run; -1: there is none yet. */
+int d9_families_folder(const struct d9_families *f);
+/* Does one of them record at present?  True where that is not known. */
+bool d9_families_on(const struct d9_families *f);
+
+/* Adds a line to the warnings of a recording of this run.  False: there is none to add it to at present. */
+bool d9_families_warn(const struct d9_families *f, const char *line);
+
 /* For the summary. */
 unsigned d9_families_count(const struct d9_families *f);
 d9_u64 d9_families_events(const struct d9_families *f);

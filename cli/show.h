@@ -72,6 +72,12 @@ struct d9_ref *d9_show_longest(const struct d9_model *m, d9_u32 kind, d9_u64 lon
 #define D9_NO_KERNEL_SIDE                                                                                          \
 	"no kernel side in this recording: record with `d9 run --kernel on`, or run `d9-kernel --session DIR` or " \
 	"`d9-kernel --pid PID` beside the service, as root or with CAP_BPF and CAP_PERFMON"
+#define D9_BY_PERF                                                                                                    \
+	"seen through perf (D9_PERF): waits for a CPU after a preemption and of new threads; those after a wake-up, " \
+	"who "                                                                                                        \
+	"had the CPU, and what a sleep was for were not watched"
+/* Says it, for people, if any of what is shown was seen so. */
+void d9_show_by_perf(const struct d9_model *m);
 /* Tells on stderr why there can be nothing of this kind in the recording, if it needs what is not there. */
 void d9_show_why_empty(const struct d9_model *m, d9_u32 kind);
 

@@ -114,7 +114,8 @@ static struct d9_split split(const struct d9_model *m, struct d9_ref ref, const 
 		return (struct d9_split){.runnable = dur};
 	if (ref.what == D9_REF_OFFCPU) {
 		const struct d9_offcpu *o = d9_offcpu_at(m, ref);
-		return (struct d9_split){.blocked = d9_offcpu_blocked(o), .runnable = o->t1 - o->woken};
+		return (struct d9_split){.blocked = d9_offcpu_blocked(o),
+					 .runnable = o->flags & D9_KERNEL_BY_PERF ? D9_NOT_KNOWN : o->t1 - o->woken};
 	}
 	return split_wait(m, ref.thread, r->t0, r->t1);
 }
@@ -311,6 +312,15 @@ void d9_show_why_empty(const struct d9_model *m, d9_u32 kind)
 						  : D9_NO_KERNEL_SIDE);
 	if (kind == D9_KIND_QUEUE && !m->runtimes.n)
 		fprintf(stderr, "d9: no queue here: no program of this recording told of its tasks (shim/d9.h)\n");
+}
+
+void d9_show_by_perf(const struct d9_model *m)
+{
+	bool any = false;
+	for (size_t i = 0; i < m->t->threads.n; i++)
+		any |= m->t->threads.v[i].shown && m->t->threads.v[i].kernel.by_perf;
+	if (any)
+		printf("  %s\n\n", D9_BY_PERF);
 }
 
 /* ---- the longest ------------------------------------------------------------------------------------ */

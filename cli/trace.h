@@ -161,8 +161,9 @@ struct d9_trace_family {
 	d9_u64 id[2];
 	struct d9_clock_map clock;
 	struct d9_map hooks, sites, threads; /* ids of the family -> indices */
-	bool kernel;                         /* written by d9-kernel */
-	bool from_start;                     /* none of what was written before is missing */
+	bool kernel;                         /* written by d9-kernel, or: */
+	bool by_perf;    /* by who read the rings of D9_PERF: of its waits only those after a preemption are told */
+	bool from_start; /* none of what was written before is missing */
 	D9_VEC(struct d9_trace_type) types;
 	D9_VEC(struct d9_switched) switches; /* by time */
 	D9_VEC(struct d9_segr *) readers;
@@ -205,8 +206,10 @@ d9_u32 d9_trace_thread_of_tid(const struct d9_trace *t, d9_u32 proc, d9_u32 tid,
 d9_u32 d9_trace_hook_index(const struct d9_trace *t, d9_u32 family, d9_u32 id);
 d9_u32 d9_trace_site_index(const struct d9_trace *t, d9_u32 family, d9_u32 id);
 d9_u32 d9_trace_thread_index(const struct d9_trace *t, d9_u32 family, d9_u32 id);
-/* Did d9-kernel take part? */
+/* Is there a kernel's side: of d9-kernel, or what perf showed of it? */
 bool d9_trace_has_kernel(const struct d9_trace *t);
+/* Did d9-kernel take part? */
+bool d9_trace_has_helper(const struct d9_trace *t);
 /* Value of an info record, or NULL. */
 const char *d9_trace_info(const struct d9_trace *t, const char *key);
 /* A moment of the family's clock in ns. */

@@ -44,7 +44,7 @@ void d9_loader_free(struct d9_loader *l);
  * nothing could be read.
  */
 int d9_load_service(struct d9_loader *l, const struct d9_folder *folder);
-int d9_load_kernel(struct d9_loader *l, const struct d9_folder *folder);
+int d9_load_kernel(struct d9_loader *l, const struct d9_folder *folder, bool by_perf);
 static inline bool d9_has_service(const struct d9_folder *f)
 {
 	return f->segments.n || f->has_arena || (f->is_file && !f->kernel.n);

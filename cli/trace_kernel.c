@@ -4,7 +4,8 @@
  * family of the same process: so each event goes to who lived at its moment.
  *
  * What only the kernel saw stays: a thread of its process without calls, or a process of its own.  Where two helpers watched the same
- * thread at the same time, the first is believed and the other adds what the first did not watch.
+ * thread at the same time, the first is believed and the other adds what the first did not watch.  What was seen through perf comes last,
+ * and no stretch counts as watched for it: a thread that it does not show waiting may have waited.
  */
 #include "trace_internal.h"
 
@@ -25,6 +26,7 @@ struct join {
 };
 
 static bool is_kernel(const struct join *j, d9_u32 family) { return j->t->families.v[family].kernel; }
+static bool is_perf(const struct join *j, d9_u32 family) { return j->t->families.v[family].by_perf; }
 
 /* ---- what is kept ---------------------------------------------------------------------------------------------------- */
 
@@ -227,8 +229,9 @@ static void give(struct join *j, d9_u32 to, const struct d9_trace_thread *from, 
 	if (whole && from->kernel.sums &&
 	    (!th->kernel.sums || (fresh.n == 1 && fresh.v[0].t0 == t0 && fresh.v[0].t1 == life.t1)))
 		add_sums(&th->kernel, from->kernel.sums);
-	for (size_t i = 0; i < fresh.n; i++)
+	for (size_t i = 0; i < fresh.n && !is_perf(j, from->family); i++)
 		d9_stretches_add_rest(&th->kernel.watched, fresh.v[i].t0, fresh.v[i].t1, &j->lost[from->family]);
+	th->kernel.by_perf |= is_perf(j, from->family) && fresh.n;
 	if (t0 < life.t1)
 		d9_vec_push(covered, (struct d9_stretch){t0, life.t1});
 	d9_stretches_merge(covered);
@@ -255,7 +258,9 @@ static void keep_own(struct join *j, struct d9_trace_thread *th, d9_u64 until)
 		d9_u32 proc = proc_at(j, &j->was[th->proc], th->first, D9_NO_INDEX);
 		th->proc = proc != D9_NO_INDEX ? proc : j->proc_of[th->proc];
 	}
-	d9_stretches_add_rest(&th->kernel.watched, th->first, until, &j->lost[th->family]);
+	th->kernel.by_perf = is_perf(j, th->family);
+	if (!th->kernel.by_perf)
+		d9_stretches_add_rest(&th->kernel.watched, th->first, until, &j->lost[th->family]);
 	d9_vec_push(&j->covered[j->n_threads], (struct d9_stretch){th->first, until});
 	keep_thread(j, th, until);
 }

@@ -38,6 +38,7 @@ struct d9_kernel_side {
 	D9_VEC(struct d9_offcpu) offcpu; /* the same */
 	d9_stretches watched;            /* when all that it waited would have been seen */
 	struct d9_runq_sums *sums;       /* NULL = not told */
+	bool by_perf;                    /* some of it, or all, was seen through perf: `watched` is without that */
 };
 /* All waits for a CPU, the short ones too, since the kernel's side saw the thread first. */
 struct d9_runq_sums {

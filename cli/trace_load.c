@@ -685,8 +685,9 @@ static bool same_family(const struct d9_segr *a, const struct d9_segr *b)
 }
 
 /* Helpers that watched one process share its folder, and count their files together. */
-int d9_load_kernel(struct d9_loader *l, const struct d9_folder *folder)
+int d9_load_kernel(struct d9_loader *l, const struct d9_folder *folder, bool by_perf)
 {
+	bool others = false;
 	int first_error = 0, fd = open_folder(folder);
 	if (fd < 0 && !folder->is_file)
 		return fd;
@@ -694,8 +695,12 @@ int d9_load_kernel(struct d9_loader *l, const struct d9_folder *folder)
 	for (size_t i = 0; i < folder->kernel.n; i++) {
 		struct d9_segr *r;
 		int e = open_segment(l, folder, fd, folder->kernel.v[i], &r);
-		if (!e)
+		if (!e && !(d9_segr_header(r)->compat & D9_SEG_BY_PERF) == by_perf) {
+			others = true; /* of the other part */
+			d9_segr_close(r);
+		} else if (!e) {
 			d9_vec_push(&all, r);
+		}
 		first_error = first_error ? first_error : e;
 	}
 	if (fd >= 0)
@@ -705,6 +710,7 @@ int d9_load_kernel(struct d9_loader *l, const struct d9_folder *folder)
 		if (!of)
 			continue; /* it was taken with an earlier one of its family */
 		begin_family(l, folder, true);
+		l->t->families.v[l->family].by_perf = by_perf;
 		for (size_t i = first; i < all.n; i++) {
 			if (!all.v[i] || !same_family(all.v[i], of))
 				continue;
@@ -713,7 +719,7 @@ int d9_load_kernel(struct d9_loader *l, const struct d9_folder *folder)
 			all.v[i] = NULL;
 		}
 	}
-	int r = all.n ? 0 : first_error ? first_error : -ENOENT;
+	int r = all.n || others ? 0 : first_error ? first_error : -ENOENT;
 	d9_vec_free(&all);
 	return r;
 }

@@ -16,6 +16,7 @@
 #define D9_SEG_MAGIC 0x31544d4745533944ull /* "D9SEGMT1" */
 #define D9_SEG_MAJOR 1                     /* a reader refuses a greater one */
 #define D9_SEG_MINOR 1                     /* a reader skips what it does not know */
+#define D9_SEG_BY_PERF 1u                  /* of compat: what it tells of waits was seen through perf, and is not all */
 
 struct d9_seg_header {
 	d9_u64 magic;

@@ -43,7 +43,7 @@ allow() {
 allow format 'format/*'
 allow shim 'shim/*' 'format/*'
 allow interpose 'interpose/*' 'shim/*' 'format/*'
-allow cli 'cli/*' 'format/*' '*.def' shim/drain.h shim/config.h shim/adopt.h shim/lease.h shim/view.h shim/clock.h shim/text.h shim/atomic.h shim/switch.h shim/files.h
+allow cli 'cli/*' 'format/*' '*.def' shim/drain.h shim/config.h shim/adopt.h shim/lease.h shim/view.h shim/clock.h shim/text.h shim/atomic.h shim/switch.h shim/files.h shim/perf.h
 allow bpf 'bpf/*' 'format/*'
 
 if [ -d interpose ] && grep -nE '\b(printf|fprintf|malloc|calloc|realloc|free|strdup|dlsym|dlopen|dladdr|pthread_getattr_np)\(' interpose/*.c interpose/runtime/*.c shim/*.c |

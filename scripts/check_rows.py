@@ -6,7 +6,7 @@ import sys
 
 import tables
 
-ROWS = 28
+ROWS = 29
 
 
 def missing(name):

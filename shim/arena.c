@@ -1,6 +1,7 @@
 /* Slow paths of the session memory; see arena.h for who may touch what. */
 #include "arena.h"
 #include "clock.h"
+#include "perf_host.h"
 #include "sys.h"
 
 #include <errno.h>
@@ -96,6 +97,7 @@ void d9_arena_close(void)
 	struct d9_view v = d9_shim.v;
 	struct d9_private *pr = d9_shim.priv;
 	long bytes = (long)d9_private_bytes(v.n_threads);
+	d9_perf_host_leave();
 	d9_store_release(&d9_shim.mask, &off);
 	d9_store_relaxed(&d9_shim.waited, 0);
 	d9_me = NULL;
@@ -193,6 +195,7 @@ static bool enter_process(void)
 	pr->proc = d9_shim.last_proc = i;
 	d9_store_relaxed(&d9_shim.wake_proc, (d9_u64)(i & 0xffff) << 48);
 	d9_store_release(&pr->alive, D9_INSIDE);
+	d9_perf_host_enter();
 	return true;
 }
 

@@ -58,6 +58,8 @@ struct d9_private {   /* wiped on fork too */
 	d9_u32 future_locked;  /* mlockall(MCL_FUTURE) was called here: what is mapped is locked (limits.c) */
 	d9_u32 looking;        /* a thread looks through the images (interpose/runtime) and holds the loader's lock */
 	d9_u32 forking;        /* threads that are about to fork */
+	d9_u32 perf;           /* this process has rings of its own (perf_host.c); released after they are there */
+	d9_i32 perf_error;     /* why not */
 	d9_u32 loader_whole;   /* ... and the loader's lock cannot be held by a thread that a fork left behind */
 	d9_u32 locks_whole; /* no lock of libc's can be held by a thread that was left behind: nobody forked, or libc's fork() did */
 };
@@ -144,6 +146,7 @@ struct d9_shim {
 		void **where; /* NULL: it stays when the arena goes */
 	} kept[D9_N_KEPT];    /* d9_map_kept */
 	d9_u32 n_kept;
+	void *perf; /* D9_PERF: a struct d9_perf, of whoever opened rings here last; NULL: not wanted */
 	struct d9_frames
 		*frames[D9_N_THREADS / D9_FRAMES_PIECE]; /* by slot index; what they point to is wiped on fork */
 };

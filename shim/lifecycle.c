@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "lease.h"
 #include "modules.h"
+#include "perf_host.h"
 #include "preload.h"
 #include "record.h"
 #include "stack.h"
@@ -57,6 +58,18 @@ static void log_error(const struct d9_config *c)
 	line[t.n] = '\n';
 	line[t.n + 1] = 0;
 	log_text(c, line);
+}
+
+static void log_perf(const struct d9_config *c)
+{
+	char line[300];
+	const char *why = d9_perf_host_refused();
+	struct d9_text t = d9_text_in(line, sizeof(line));
+	d9_text_str(&t, "context switches are not watched (D9_PERF): ");
+	d9_text_str(&t, why ? why : "");
+	d9_text_char(&t, '\n');
+	if (why)
+		log_text(c, line);
 }
 
 static void copy_hooks(const struct d9_hook_info *hooks, d9_u32 n)
@@ -130,7 +143,10 @@ void d9_shim_start(const struct d9_hook_info *hooks, d9_u32 n_hooks, const struc
 	d9_store_release(&d9_shim.mask, &d9_shim.v.h->mask);
 	d9_stack_start();
 	d9_find_tid();
+	if (c.perf && !c.run[0]) /* else d9 run watches, from outside */
+		d9_perf_host_start();
 	(void)d9_enter_thread(); /* the main thread, and the process entry, while everything is still allowed */
+	log_perf(&c);
 	follow((enum d9_follow)c.follow, real, argv, envp);
 }
 
@@ -179,9 +195,13 @@ void d9_shim_end(d9_u32 how, int code)
 	if (how == D9_PROC_EXIT && !p->uring && !d9_shim.priv->nosys && d9_maps_hold(0, D9_RING_MAPPED))
 		d9_store_relaxed(&p->uring, 1);
 	d9_store_release(&p->end_said, how);
-	if (!d9_shim.priv->nosys && !d9_writer_stop(d9_shim.v.h->exit_ms) && !d9_lease_fresh(&d9_shim.v.h->lease) &&
-	    !others_alive(p))
-		d9_writer_inline();
+	bool read = d9_writer_runs();
+	if (!d9_shim.priv->nosys && !d9_writer_stop(d9_shim.v.h->exit_ms)) {
+		if (!d9_lease_fresh(&d9_shim.v.h->lease) && !others_alive(p))
+			d9_writer_inline(!read);
+		else if (!read)
+			d9_writer_perf();
+	}
 	errno = saved;
 }
 
@@ -305,6 +325,12 @@ void d9_shim_before_sandbox(int filter)
 	if (!p || d9_shim.priv->nosys)
 		return;
 	d9_writer_leave(d9_shim.v.h->exit_ms);
+	if (filter && d9_perf_host_here()) {
+		d9_shim_unseen("context switches",
+			       " of a process are not watched any more (D9_PERF): it installed a system "
+			       "call filter");
+		d9_perf_host_leave();
+	}
 	if (filter) {
 		struct d9_cell *me = d9_enter_thread();
 		if (me)
@@ -399,7 +425,7 @@ void d9_shim_end_recording(const char *why)
 		return;
 	p->ended_tsc = d9_now();
 	d9_store_release(&p->state, D9_PROC_GONE); /* nobody will be there to see its end */
-	d9_writer_inline();
+	d9_writer_inline(true);
 }
 
 void d9_shim_sandbox_failed(int was_free)

@@ -339,7 +339,7 @@ int d9_arena_open(const struct d9_config *c, const char *name, int argc, char **
 	memcpy(d9_shim.dir, h->dir, sizeof(d9_shim.dir));
 	set_clock(h, &first);
 	set_config(h, c);
-	d9_shim.writer_due = d9_now() + raw_of_ns(h, 1000000000);
+	d9_shim.writer_due = d9_now() + raw_of_ns(h, c->perf ? 100000000 : 1000000000);
 	h->started_mono = first.mono;
 	h->started_real = first.real;
 	(void)d9_modules_scan(&d9_shim.v, 0, 0, first.tsc, d9_back, NULL);

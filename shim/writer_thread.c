@@ -18,6 +18,7 @@
 #include "files.h"
 #include "lease.h"
 #include "modules.h"
+#include "perf_host.h"
 #include "stack.h"
 #include "sys.h"
 
@@ -33,6 +34,7 @@
 enum { NONE, STARTING, RUNNING, STOPPING, DONE };
 #define STACK_BYTES (256u << 10)
 #define PASS_MS 500u
+#define PERF_MS 100u /* the rings hold so much of a program that switches 20,000 times a second on each CPU */
 #define ADOPT_MAX 32u
 #define OPEN_MS 200u /* how long a change of identity waits for the thread to open its files */
 
@@ -158,10 +160,50 @@ static bool wait_while(struct d9_private *pr, d9_u32 s, d9_u64 end)
 	return true;
 }
 
+/* ---- perf's rings -------------------------------------------------------------------------------------- */
+
+static int open_dir(void)
+{
+	long dir = d9_sys3(SYS_open, (long)d9_shim.dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	return dir < 0 ? -1 : (int)dir;
+}
+
+static void read_perf(int dir)
+{
+	d9_perf_host_pass(dir, true);
+	if (dir >= 0)
+		(void)d9_sys1(SYS_close, dir);
+}
+
+/* Until the next pass is due, or somebody asks for one; the rings are read meanwhile. */
+static void wait_for_work(struct own_drain *o, bool drains, int dir)
+{
+	struct d9_private *pr = d9_shim.priv;
+	const d9_u32 *wake = &d9_shim.v.h->drain_wake;
+	if (drains && !d9_perf_host_here()) {
+		d9_drain_wait(o->d, PASS_MS);
+		return;
+	}
+	d9_u32 seen = d9_load_acquire(wake);
+	for (d9_u32 ms = 0; ms < PASS_MS && d9_load_acquire(&pr->writer_state) == RUNNING; ms += PERF_MS) {
+		d9_perf_host_pass(dir, false);
+		if (drains)
+			d9_drain_wait(o->d, PERF_MS);
+		else
+			(void)d9_sys6(SYS_futex, (long)wake, FUTEX_WAIT, seen,
+				      (long)&(struct timespec){.tv_nsec = PERF_MS * 1000000}, 0, 0);
+		const struct d9_arena_header *h = d9_shim.v.h;
+		if (d9_load_acquire(wake) != seen ||
+		    d9_load_relaxed(&h->flush_asked) != d9_load_relaxed(&h->flush_done))
+			break;
+	}
+}
+
 static void *run(void *arg)
 {
 	struct d9_private *pr = d9_shim.priv;
 	struct own_drain own;
+	bool drains = false;
 	(void)arg;
 	d9_store_relaxed(&pr->writer_tid, (d9_i32)d9_sys0(SYS_gettid));
 	long r = d9_sys3(SYS_close_range, 0, ~0u, D9_CLOSE_RANGE_UNSHARE);
@@ -169,19 +211,26 @@ static void *run(void *arg)
 	if (r)
 		set_error(D9_ERR_THREAD, r,
 			  "this kernel has no close_range(CLOSE_RANGE_UNSHARE): drained at exit, or by d9 run");
-	else if (open_own(&own)) {
+	else if ((drains = open_own(&own)) || d9_perf_host_here()) {
+		int dir = d9_perf_host_here() ? open_dir() : -1;
 		d9_u32 starting = STARTING;
 		(void)d9_cas_acq_rel(&pr->writer_state, &starting, RUNNING);
 		tell_state(pr);
-		adopt_others();
+		if (drains)
+			adopt_others();
 		while (d9_load_acquire(&pr->writer_state) == RUNNING) {
-			(void)d9_drain_pass(own.d, 0);
+			/* Who drained the family may be gone, and this thread is why no other one is made here. */
+			drains = drains || (!d9_lease_fresh(&d9_shim.v.h->lease) && open_own(&own));
+			if (drains)
+				(void)d9_drain_pass(own.d, 0);
 			if (d9_load_acquire(&pr->writer_state) == RUNNING)
-				d9_drain_wait(own.d, PASS_MS);
+				wait_for_work(&own, drains, dir);
 		}
-		bool ok = d9_drain_pass(own.d, D9_PASS_FINAL) >= 0;
+		read_perf(dir);
+		bool ok = drains && d9_drain_pass(own.d, D9_PASS_FINAL) >= 0;
 		d9_store_relaxed(&pr->writer_drained, ok);
-		close_own(&own, ok);
+		if (drains)
+			close_own(&own, ok);
 	}
 	d9_store_release(&pr->writer_state, DONE);
 	tell_state(pr);
@@ -214,8 +263,8 @@ __attribute__((noinline)) void d9_writer_consider(void)
 	d9_u32 none = NONE;
 	d9_shim.writer_due = d9_now() + h->tsc_hz; /* look again in a second */
 	/* Not whole: pthread_create might wait for ever for a thread that this process does not have.  Others drain it, or its end. */
-	if (pr->alive != D9_INSIDE || pr->nosys || !d9_load_relaxed(&pr->locks_whole) || d9_lease_fresh(&h->lease) ||
-	    (d9_i32)d9_sys0(SYS_getpid) != pr->pid)
+	if (pr->alive != D9_INSIDE || pr->nosys || !d9_load_relaxed(&pr->locks_whole) ||
+	    (d9_lease_fresh(&h->lease) && !d9_perf_host_here()) || (d9_i32)d9_sys0(SYS_getpid) != pr->pid)
 		return; /* the last: a vfork child must not make threads in its parent's name */
 	if (d9_load_acquire(&pr->writer_state) == DONE)
 		d9_store_release(&pr->writer_state, NONE); /* it found somebody else draining, who is gone now */
@@ -238,6 +287,12 @@ void d9_writer_now(void)
 	d9_writer_consider();
 	while (d9_load_acquire(&pr->writer_state) == STARTING && wait_while(pr, STARTING, end))
 		;
+}
+
+bool d9_writer_runs(void)
+{
+	d9_u32 s = d9_load_acquire(&d9_shim.priv->writer_state);
+	return s != NONE && s != DONE;
 }
 
 bool d9_writer_stop(unsigned ms)
@@ -270,20 +325,27 @@ void d9_writer_leave(unsigned ms)
 	d9_store_relaxed(&pr->writer_tid, 0);
 }
 
-void d9_writer_inline(void)
+/* This thread ends the process, or is its only one: a table of its own harms nobody, and fd numbers stay. */
+static void own_table(void)
+{
+	if (d9_sys3(SYS_close_range, ~0u, ~0u, D9_CLOSE_RANGE_UNSHARE) && !d9_filtered())
+		(void)d9_sys1(SYS_unshare, CLONE_FILES); /* before Linux 5.9 */
+}
+
+static void inline_work(bool drain, bool perf)
 {
 	struct own_drain own;
 	d9_u64 block = all_signals(), old = 0, fsize = 1ull << (SIGXFSZ - 1), before = 0;
 	struct timespec none = {0, 0};
-	if (d9_shim.priv->nosys)
+	if (d9_shim.priv->nosys || !(drain || (perf && d9_perf_host_here())))
 		return;
-	/* This thread ends the process, or is its only one: a table of its own harms nobody, and fd numbers stay. */
-	if (d9_sys3(SYS_close_range, ~0u, ~0u, D9_CLOSE_RANGE_UNSHARE) && !d9_filtered())
-		(void)d9_sys1(SYS_unshare, CLONE_FILES); /* before Linux 5.9 */
+	own_table();
 	/* SIGXFSZ would kill before the last segment is out. */
 	(void)d9_sys4(SYS_rt_sigprocmask, 2, (long)&block, (long)&old, 8);
 	(void)d9_sys2(SYS_rt_sigpending, (long)&before, 8);
-	if (open_own(&own)) {
+	if (perf && d9_perf_host_here())
+		read_perf(open_dir());
+	if (drain && open_own(&own)) {
 		close_own(&own, d9_drain_pass(own.d, D9_PASS_FINAL) >= 0);
 		if (!(d9_shim.v.procs[d9_shim.priv->proc].flags & D9_PROC_NO_MEMORY)) /* that one goes on */
 			adopt_others();
@@ -292,3 +354,6 @@ void d9_writer_inline(void)
 		(void)d9_sys4(SYS_rt_sigtimedwait, (long)&fsize, 0, (long)&none, 8);
 	(void)d9_sys4(SYS_rt_sigprocmask, 2, (long)&old, 0, 8);
 }
+
+void d9_writer_inline(bool perf) { inline_work(true, perf); }
+void d9_writer_perf(void) { inline_work(false, true); }

@@ -241,6 +241,37 @@ START_TEST(two_helpers_of_one_folder)
 }
 END_TEST
 
+/* Written first, and yet the second to be believed. */
+START_TEST(d9_kernel_is_believed_before_perf)
+{
+	worker(MS(1));
+	for (d9_u32 helper = 1; helper <= 2; helper++) {
+		B.perf = helper == 1;
+		kernel(helper);
+		tb_thread(&B, 40 + helper, 7, 100, "svc");
+		tb_thread(&B, 50 + helper, 7, 155, "quiet");
+		for (int i = 0; i < (helper == 1 ? 20 : 10); i++) {
+			d9_u64 t = MS(10 * i + 5) + helper;
+			tb_runq(&B, 40 + helper,
+				(struct tb_runq){.t0 = t, .t1 = t + MS(1), .flags = helper == 1 ? 17 : 2});
+			tb_offcpu(&B, 40 + helper, (struct tb_offcpu){.t0 = t + MS(2), .t1 = t + MS(4), .nr = -2});
+		}
+		tb_cpu(&B, 40 + helper, helper == 1 ? MS(200) : MS(100), MS(1), 0);
+	}
+	analyse();
+	const struct d9_kernel_side *k = &T->threads.v[thread(100)].kernel;
+	ck_assert_uint_eq(threads_of_tid(100), 1);
+	ck_assert_uint_eq(k->runq.n, 20); /* ten of each */
+	ck_assert_uint_eq(k->offcpu.n, 20);
+	ck_assert_uint_eq(k->runq.v[9].flags, 2);
+	ck_assert_uint_eq(k->runq.v[10].flags, 17);
+	ck_assert(k->by_perf);
+	ck_assert_uint_eq(k->watched.n, 1);
+	ck_assert_uint_le(k->watched.v[0].t1, TB_BASE + MS(101));
+	ck_assert(d9_trace_has_helper(T));
+}
+END_TEST
+
 START_TEST(a_folder_of_its_own)
 {
 	/* of the service's process: part of its session; of another one: a session of its own */
@@ -523,6 +554,32 @@ START_TEST(kernel_delay_without_hooks)
 	preempt(42, MS(30), MS(18), 71, "cc1");
 	analyse();
 	says(only("kernel-delay"), "tokio-rt-worker (201) was preempted and ran 18 ms later; cc1 had its CPUs");
+}
+END_TEST
+
+/* Through perf a preemption is seen, and nothing of a thread that was woken and not run: no stretch is watched for it. */
+START_TEST(perf_says_what_it_saw)
+{
+	d9_u64 t = worker(MS(60));
+	B.perf = true;
+	kernel(1);
+	tb_thread(&B, 40, 7, 100, "svc");
+	tb_runq(&B, 40, (struct tb_runq){.t0 = t + MS(2), .t1 = t + MS(20), .prev = -1, .flags = 17});
+	tb_offcpu(&B, 40, (struct tb_offcpu){.t0 = t + MS(21), .t1 = t + MS(61), .nr = -2});
+	analyse();
+	ck_assert(d9_trace_has_kernel(T) && !d9_trace_has_helper(T));
+	const struct d9_kernel_side *k = &T->threads.v[thread(100)].kernel;
+	ck_assert(k->by_perf);
+	ck_assert_uint_eq(k->watched.n, 0);
+	ck_assert(!d9_model_watched(M, thread(100), t, t + MS(60)));
+	ck_assert_uint_eq(k->offcpu.v[0].woken, k->offcpu.v[0].t1);
+	const struct d9_finding *f = find("kernel-delay");
+	says(f, "was preempted and ran 18 ms later; who had its CPU was not watched");
+	for (size_t i = 0; i < F.of.n; i++) {
+		ck_assert_msg(!strstr(F.of.v[i].title, "woken"), "%s", F.of.v[i].title);
+		ck_assert_msg(strcmp(F.of.v[i].id, "disk-stall") && strcmp(F.of.v[i].id, "fd-table-growth"), "%s",
+			      F.of.v[i].title);
+	}
 }
 END_TEST
 
@@ -858,6 +915,8 @@ int main(void)
 					   a_tid_that_comes_again,
 					   what_only_the_kernel_saw_stays,
 					   two_helpers_of_one_folder,
+					   d9_kernel_is_believed_before_perf,
+					   perf_says_what_it_saw,
 					   a_folder_of_its_own,
 					   one_file_and_a_torn_one,
 					   values_of_no_sense,

@@ -130,7 +130,8 @@ static void begin(struct tb *b)
 	snprintf(path, sizeof(path), "%s/%c-%06u.d9", b->folder, b->helper ? 'k' : 's', ++b->sequence);
 	b->fd = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
 	must(b->fd >= 0, path);
-	struct d9_seg_header h = {.family = {b->family + 1000 * b->helper, 7},
+	struct d9_seg_header h = {.compat = b->helper && b->perf ? D9_SEG_BY_PERF : 0,
+				  .family = {b->family + 1000 * b->helper, 7},
 				  .sequence = b->sequence,
 				  .clock = D9_CLOCK_WORD(D9_CLOCK_MONOTONIC, 0),
 				  .created_real = 1700000000000000000ull + b->at + b->family};

@@ -23,6 +23,7 @@ struct tb {
 	d9_u32 runtime_module; /* of what is told of tasks; 0: by the program */
 	d9_u32 outcome;        /* of polls */
 	d9_u32 helper;         /* d9-kernel that writes now; 0: the service's recorder */
+	bool perf;             /* it is no d9-kernel, but who reads perf's rings */
 };
 
 void tb_new(struct tb *b);                      /* an empty traces folder */
