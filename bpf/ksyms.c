@@ -1,7 +1,6 @@
 /* See ksyms.h. */
 #include "ksyms.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,17 +51,27 @@ static int by_address(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
+/* "ffffffff81000000 T name", of a module with a tab and its name behind.  NULL: no function, or an address that one may not see. */
+static const char *function_in(char *line, d9_u64 *ret_at)
+{
+	char *end;
+	*ret_at = strtoull(line, &end, 16);
+	if (!*ret_at || end[0] != ' ' || !end[1] || !strchr("tTwW", end[1]) || end[2] != ' ')
+		return NULL;
+	end[3 + strcspn(end + 3, " \t\n")] = 0;
+	return end[3] ? end + 3 : NULL;
+}
+
 struct d9_ksyms *d9_ksyms_load(void)
 {
 	FILE *f = fopen("/proc/kallsyms", "re");
 	struct d9_ksyms *k = calloc(1, sizeof(*k));
-	char line[1024], name[512], type;
-	unsigned long long at;
+	char line[1024];
+	const char *name;
+	d9_u64 at;
 	bool good = f && k;
 	while (good && fgets(line, sizeof(line), f))
-		/* Zeros are what one sees who may not. */
-		if (sscanf(line, "%llx %c %511s", &at, &type, name) == 3 && at &&
-		    (tolower(type) == 't' || tolower(type) == 'w'))
+		if ((name = function_in(line, &at)))
 			good = add(k, at, name);
 	if (f)
 		fclose(f);

@@ -31,7 +31,7 @@ struct d9_krecorder {
 	struct d9_kseg *seg;
 	struct d9_ksyms *syms;
 	struct d9_kquotas *quotas;
-	bool asked_syms, listed;               /* listed: in this pass */
+	bool told_no_syms, listed;             /* listed: in this pass */
 	d9_u64 flushed, looked, retry;         /* CLOCK_MONOTONIC */
 	d9_u64 whole;                          /* up to here nothing was lost that no gap tells of */
 	d9_u64 strangers;                      /* records of threads that are not known, or that could not be written */
@@ -51,7 +51,7 @@ static int begin(struct d9_krecorder *r)
 	int e = d9_kseg_begin(r->seg);
 	if (!e)
 		e = d9_kfacts_all(r->seg, r->o);
-	if (!e && r->asked_syms && !r->syms)
+	if (!e && r->told_no_syms)
 		e = d9_kfacts_add(r->seg, "warning", no_symbols);
 	if (!e)
 		e = d9_kthreads_define_all(r->threads, r->seg);
@@ -132,13 +132,10 @@ static void put_offcpu(struct d9_krecorder *r, struct d9_kthread *t, const struc
 {
 	char text[D9_K_FRAMES * FRAME_BYTES];
 	d9_u32 n = k->head.n < D9_K_FRAMES ? k->head.n : D9_K_FRAMES, bytes = 0;
-	if (n && !r->asked_syms) {
-		r->asked_syms = true;
-		r->syms = d9_ksyms_load();
-		if (!r->syms) {
-			d9_ksay_warn("%s", no_symbols);
-			(void)d9_kfacts_add(r->seg, "warning", no_symbols);
-		}
+	if (n && !r->syms && !r->told_no_syms) {
+		r->told_no_syms = true;
+		d9_ksay_warn("%s", no_symbols);
+		(void)d9_kfacts_add(r->seg, "warning", no_symbols);
 	}
 	if (n && r->syms)
 		bytes = (d9_u32)d9_ksyms_text(r->syms, k->frames, n, text, sizeof(text));
@@ -280,6 +277,7 @@ struct d9_krecorder *d9_krecorder_new(const struct d9_koptions *o, struct d9_klo
 	}
 	r->o = o;
 	r->load = l;
+	r->syms = d9_ksyms_load(); /* not later: it takes a CPU for a while, that of the target maybe */
 	r->looked = r->whole = d9_kseg_mono();
 	return r;
 }

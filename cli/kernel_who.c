@@ -66,11 +66,18 @@ void d9_who_fini(struct d9_who *w)
 const char *d9_who_names(const struct d9_who *w, char *buf, size_t n)
 {
 	size_t worth = 0, used = 0;
-	while (worth < w->had.n && worth < NAMED && w->had.v[worth].total / WORTH_PERCENT * 100 >= w->had.v[0].total)
-		worth++;
+	d9_u32 of[NAMED]; /* several processes may have one name */
+	for (size_t i = 0;
+	     i < w->had.n && worth < NAMED && w->had.v[i].total / WORTH_PERCENT * 100 >= w->had.v[0].total; i++) {
+		of[worth] = w->had.v[i].name;
+		size_t k = 0;
+		while (of[k] != of[worth])
+			k++;
+		worth += k == worth;
+	}
 	snprintf(buf, n, "nobody");
 	for (size_t i = 0; i < worth && used < n; i++) {
-		const char *name = w->m->t->names.v[w->had.v[i].name];
+		const char *name = w->m->t->names.v[of[i]];
 		used += (size_t)snprintf(buf + used, n - used, "%s%s",
 					 !i              ? ""
 					 : i + 1 < worth ? ", "

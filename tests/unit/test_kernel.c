@@ -630,8 +630,12 @@ START_TEST(who_had_the_cpu_by_how_long)
 				    .prev_pid = 5,
 				    .name = "short"};
 		if (i % 3 == 0)
-			q = (struct tb_runq){
-				.t0 = q.t0, .t1 = q.t1, .ran = MS(20), .prev = 6, .prev_pid = 6, .name = "long"};
+			q = (struct tb_runq){.t0 = q.t0,
+					     .t1 = q.t1,
+					     .ran = MS(20),
+					     .prev = 6 + i % 2,
+					     .prev_pid = 6 + i % 2,
+					     .name = "long"};
 		tb_runq(&B, 40, q);
 	}
 	analyse();
@@ -646,6 +650,13 @@ START_TEST(who_had_the_cpu_by_how_long)
 	ck_assert_uint_eq(w.had.v[1].total, 6 * MS(0.1));
 	ck_assert_uint_eq(w.seen, 3 * MS(12) + 6 * MS(0.1));
 	char names[64];
+	ck_assert_str_eq(d9_who_names(&w, names, sizeof(names)), "long");
+	d9_who_fini(&w);
+	d9_who_begin(&w, M, true);
+	D9_EACH_WAIT (q, M, thread(100))
+		d9_who_add(&w, q);
+	d9_who_finish(&w);
+	ck_assert_uint_eq(w.had.n, 3); /* two of them have one name */
 	ck_assert_str_eq(d9_who_names(&w, names, sizeof(names)), "long");
 	d9_who_fini(&w);
 	says(only("kernel-delay"), "; long had its CPUs last");
