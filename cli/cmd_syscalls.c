@@ -144,21 +144,5 @@ static int write_syscalls(const struct d9_model *m, size_t worst, bool json)
 
 int d9_cmd_syscalls(const struct d9_cmd *self, int argc, char **argv)
 {
-	struct d9_read_opts o;
-	const char *text = NULL;
-	const struct d9_opt extra[] = {{"--worst", true, &text}};
-	size_t worst = WORST_DEFAULT;
-	int r = d9_read_opts_parse(self, argc, argv, 0, extra, 1, &o);
-	if (r)
-		return r - 1;
-	if (text && d9_parse_count(text, &worst) < 0)
-		return d9_fail(D9_EXIT_USAGE, "syscalls: --worst %s is no number", text);
-	struct d9_model *m;
-	r = d9_model_open(&o, &m);
-	if (r)
-		return r;
-	r = d9_trace_has_kernel(m->t) ? write_syscalls(m, worst, o.json)
-				      : d9_fail(D9_EXIT_DATA, "syscalls: " D9_NO_KERNEL_SIDE);
-	d9_model_close(m);
-	return r;
+	return d9_cmd_of_kernel(self, argc, argv, WORST_DEFAULT, write_syscalls);
 }

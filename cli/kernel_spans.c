@@ -1,5 +1,6 @@
 /* See kernel_spans.h. */
 #include "kernel_spans.h"
+#include "show.h"
 
 #include <stdlib.h>
 
@@ -73,4 +74,25 @@ void d9_kernel_rows_fini(struct d9_kernel_rows *r)
 		d9_hist_free(&r->of.v[i].h);
 	d9_vec_free(&r->of);
 	d9_map_free(&r->by_key);
+}
+
+int d9_cmd_of_kernel(const struct d9_cmd *self, int argc, char **argv, size_t worst,
+		     int (*write)(const struct d9_model *m, size_t worst, bool json))
+{
+	struct d9_read_opts o;
+	const char *text = NULL;
+	const struct d9_opt extra[] = {{"--worst", true, &text}};
+	int r = d9_read_opts_parse(self, argc, argv, 0, extra, 1, &o);
+	if (r)
+		return r - 1;
+	if (text && d9_parse_count(text, &worst) < 0)
+		return d9_fail(D9_EXIT_USAGE, "%s: --worst %s is no number", self->name, text);
+	struct d9_model *m;
+	r = d9_model_open(&o, &m);
+	if (r)
+		return r;
+	r = d9_trace_has_kernel(m->t) ? write(m, worst, o.json)
+				      : d9_fail(D9_EXIT_DATA, "%s: " D9_NO_KERNEL_SIDE, self->name);
+	d9_model_close(m);
+	return r;
 }

@@ -1,4 +1,4 @@
-/* Events of the kernel's side that are neither waits for a CPU nor sleeps: requests to disks, slow system calls. */
+/* What the commands of the kernel's side share; its events that are neither waits for a CPU nor sleeps: requests to disks, slow system calls. */
 #ifndef D9_CLI_KERNEL_SPANS_H
 #define D9_CLI_KERNEL_SPANS_H
 #include "hist.h"
@@ -15,6 +15,10 @@ struct d9_kernel_spans {
 /* All of this event that are to be shown. */
 void d9_kernel_spans_find(const struct d9_model *m, d9_u16 id, struct d9_kernel_spans *ret);
 void d9_kernel_spans_fini(struct d9_kernel_spans *s);
+
+/* A command of the kernel's side with --worst N: write is given how many, and whether it is JSON; it returns the exit code, as this does. */
+int d9_cmd_of_kernel(const struct d9_cmd *self, int argc, char **argv, size_t worst,
+		     int (*write)(const struct d9_model *m, size_t worst, bool json));
 
 /* What such a table has of each of its rows. */
 struct d9_kernel_row {
