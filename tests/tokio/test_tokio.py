@@ -189,7 +189,7 @@ def of_future(build, name):
     """What a task's name must say: the type where debug information has it, else where its code lies."""
     crate = os.path.basename(program(build))
     where = r"%s\+0x[0-9a-f]+" % crate
-    return re.fullmatch(where if "stripped" in build else r"%s::(Counted<.*>|job::.*)" % crate, name)
+    return re.fullmatch(where if "stripped" in build else r"%s::(Counted<.*>|job(::|<).*)" % crate, name)
 
 
 @harness.parametrise([b for b in BUILDS if runs(b, "blocking")])
@@ -259,8 +259,12 @@ def many_tasks_at_once(box, build):
 def workers_polled_as_tokio_counts_itself(box, build):
     r, truth, rec = record(box, build, "metrics")
     there = collections.Counter(e["worker"] for e in rec.polls)
-    equal(dict(there), {int(w["index"]): int(w["polls"]) for w in r.lines("WORKER") if w["polls"] != "0"}, "polls of each worker")
     equal(sum(there.values()), truth["polls"], "polls")
+    told = {int(w["index"]): int(w["polls"]) for w in r.lines("WORKER")}
+    if version(build) >= (1, 43):
+        equal(dict(there), {w: n for w, n in told.items() if n}, "polls of each worker")
+    else:  # a worker tells of its last polls when it parks next, or sees to its driver: within 61 polls
+        check(all(0 <= there[w] - n <= 61 for w, n in told.items()) and set(there) <= set(told), "polls of each worker: %s, not %s" % (dict(there), told))
 
 
 @harness.parametrise(["alive", "killed"])
@@ -393,10 +397,11 @@ def tasks_say_what_they_await(box, build):
         got, what = [functions_of(s) for s in t["awaiting"]], "what task %d awaits: %s" % (t["id"], [[f["symbol"] for f in s] for s in t["awaiting"]])
         whole += sorted(got) == sorted(want)
         equal(len(got), len(want), what)
-        # A function that the compiler made one with others of the same code has lost its name; in the oldest most have.
+        # A function that the compiler made one with others of the same code has lost its name; in the oldest most have, and where size counts.
         check(all(any(set(g) <= set(w) for w in want) for g in got), what)
-    check(whole == len(AWAITED) or build == "1.23", "only %d of %d are told whole" % (whole, len(AWAITED)))
-    check("  awaits\n" in life and (build == "1.23" or "waits_for_a_message" in life), "not told to people: %s" % life)
+    oldest = version(build) < EXACT
+    check(whole == len(AWAITED) or oldest or "size" in build, "only %d of %d are told whole" % (whole, len(AWAITED)))
+    check("  awaits\n" in life and (oldest or "waits_for_a_message" in life), "not told to people: %s" % life)
 
 
 def outermost_own(stack):
