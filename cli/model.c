@@ -49,7 +49,11 @@ static void sum_thread(struct d9_model *m, d9_u32 i)
 		*(d9_model_pending_parks(m, i) ? &mt->parked : &mt->blocked) +=
 			d9_overlap(th->pending.since, th->pending.t, mt->begin, mt->end);
 	struct d9_kernel_time k = {0};
-	bool watched = d9_kernel_in_thread(m, i, &k);
+	d9_u64 delay, run, dark = d9_hole_time(&mt->holes, mt->begin, mt->end);
+	bool read, all;
+	run = cpu_gained(th, mt, &delay, &read);
+	/* Where the kernel's side saw a part of its time, the rest of its waits for a CPU must be known from elsewhere. */
+	bool watched = d9_kernel_in_thread(m, i, &k, &all) && (all || (read && delay != D9_NOT_KNOWN));
 	if (watched) { /* who was woken and not run yet neither parks nor is blocked */
 		mt->parked -= k.in_parks < mt->parked ? k.in_parks : mt->parked;
 		mt->blocked -= k.in_calls < mt->blocked ? k.in_calls : mt->blocked;
@@ -59,9 +63,7 @@ static void sum_thread(struct d9_model *m, d9_u32 i)
 		mt->parked = mt->wall;
 	if (mt->blocked > mt->wall - mt->parked)
 		mt->blocked = mt->wall - mt->parked;
-	d9_u64 rest = mt->wall - mt->parked - mt->blocked, delay;
-	bool read;
-	d9_u64 run = cpu_gained(th, mt, &delay, &read), dark = d9_hole_time(&mt->holes, mt->begin, mt->end);
+	d9_u64 rest = mt->wall - mt->parked - mt->blocked;
 	mt->runnable = mt->unexplained = D9_NOT_KNOWN;
 	if (watched) {
 		mt->runnable = k.runnable < rest ? k.runnable : rest;
@@ -74,13 +76,13 @@ static void sum_thread(struct d9_model *m, d9_u32 i)
 	if (!read)
 		return;
 	rest -= mt->busy;
-	if (watched) {
-		d9_u64 more = k.untold < rest ? k.untold : rest;
-		mt->runnable += more;
+	if (watched || delay != D9_NOT_KNOWN) {
+		d9_u64 had = watched ? mt->runnable : 0, more = watched && all ? k.untold
+								: delay > had  ? delay - had
+									       : 0;
+		more = more < rest ? more : rest;
+		mt->runnable = had + more;
 		rest -= more;
-	} else if (delay != D9_NOT_KNOWN) {
-		mt->runnable = delay < rest ? delay : rest;
-		rest -= mt->runnable;
 	}
 	mt->unexplained = rest;
 }

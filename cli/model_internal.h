@@ -30,7 +30,7 @@ struct d9_kernel_time {
 };
 /* False: it was not watched. */
 bool d9_kernel_in_poll(const struct d9_model *m, d9_u32 thread, const struct d9_poll *p, struct d9_kernel_time *ret);
-bool d9_kernel_in_thread(const struct d9_model *m, d9_u32 thread, struct d9_kernel_time *ret);
+bool d9_kernel_in_thread(const struct d9_model *m, d9_u32 thread, struct d9_kernel_time *ret, bool *ret_all);
 
 void d9_objects_gather(struct d9_model *m); /* every wait by object */
 void d9_parks_find(struct d9_model *m);     /* homes and parks */

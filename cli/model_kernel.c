@@ -67,12 +67,13 @@ static bool mostly_watched(const struct d9_trace_thread *th, const struct d9_mod
 	       d9_stretches_within(&th->kernel.watched, mt->begin, mt->end) >= mt->wall / 100 * WATCHED_PERCENT;
 }
 
-bool d9_kernel_in_thread(const struct d9_model *m, d9_u32 thread, struct d9_kernel_time *ret)
+bool d9_kernel_in_thread(const struct d9_model *m, d9_u32 thread, struct d9_kernel_time *ret, bool *ret_all)
 {
 	const struct d9_trace_thread *th = &m->t->threads.v[thread];
 	const struct d9_model_thread *mt = &m->threads[thread];
 	d9_stretches calls = {0}, parks = {0};
-	if (!mostly_watched(th, mt))
+	*ret_all = mostly_watched(th, mt);
+	if (!th->kernel.watched.n)
 		return false;
 	for (size_t i = 0; i < mt->parks.n; i++)
 		d9_stretches_append(&parks, mt->parks.v[i].t0, mt->parks.v[i].t1);
@@ -83,7 +84,7 @@ bool d9_kernel_in_thread(const struct d9_model *m, d9_u32 thread, struct d9_kern
 		d9_stretches_append(d9_model_pending_parks(m, thread) ? &parks : &calls, th->pending.since,
 				    th->pending.t);
 	*ret = sum_up(&th->kernel, &parks, &calls, mt->begin, mt->end);
-	if (th->kernel.sums && d9_model_is_whole(m)) {
+	if (*ret_all && th->kernel.sums && d9_model_is_whole(m)) {
 		d9_u64 told = 0;
 		for (size_t i = 0; i < th->kernel.runq.n; i++)
 			told += th->kernel.runq.v[i].t1 - th->kernel.runq.v[i].t0;

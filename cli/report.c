@@ -97,6 +97,35 @@ static const char *told_reason(const struct d9_trace *t, const char *program)
 	return NULL;
 }
 
+#define UNWATCHED_WORTH_NS 100000000u
+#define UNWATCHED_WORTH_PART 50 /* one in so many */
+/* Processes that d9-kernel came to late, or ended before, by the thread of which most is missing. */
+static void add_unwatched(struct d9_report *r)
+{
+	const struct d9_trace *t = r->m->t;
+	for (d9_u32 p = 0; p < t->procs.n; p++) {
+		d9_u64 worst = 0, wall = 0;
+		for (d9_u32 i = 0; i < t->threads.n && t->procs.v[p].shown; i++) {
+			const struct d9_model_thread *mt = &r->m->threads[i];
+			const d9_stretches *w = &t->threads.v[i].kernel.watched;
+			d9_u64 missing = mt->wall - d9_stretches_within(w, mt->begin, mt->end);
+			if (t->threads.v[i].proc != p || mt->role == D9_ROLE_RECORDER || missing <= worst)
+				continue;
+			worst = missing;
+			wall = mt->wall;
+		}
+		char text[160], a[32], b[32];
+		if (worst < UNWATCHED_WORTH_NS || worst < wall / UNWATCHED_WORTH_PART)
+			continue;
+		snprintf(text, sizeof(text),
+			 "pid %d: d9-kernel did not watch %s of %s; runq, offcpu and findings of the kernel's have "
+			 "nothing of "
+			 "that",
+			 t->procs.v[p].pid, d9_format_duration(worst, a), d9_format_duration(wall, b));
+		add_unseen(r, "kernel", text);
+	}
+}
+
 #define OFF_WORTH_NS 1000000u /* between a process's birth and the word of the recorder that it is on lies less */
 /* What the recorder itself said that it could not see, and what no part of this recording measured. */
 static void gather_unseen(struct d9_report *r)
@@ -174,6 +203,8 @@ static void gather_unseen(struct d9_report *r)
 		add_unseen(r, "kernel",
 			   d9_trace_has_helper(t) ? "where d9-kernel did not watch, runq and offcpu were " D9_BY_PERF
 						  : "runq and offcpu were " D9_BY_PERF);
+	if (d9_trace_has_helper(t) && !by_perf)
+		add_unwatched(r);
 	for (size_t i = 0; i < t->procs.n; i++)
 		if (t->procs.v[i].flags & 1)
 			add_unseen(r, "seccomp", "a process ran under seccomp: its memory was not extended");

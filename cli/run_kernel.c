@@ -97,7 +97,7 @@ static void note_why(struct d9_run_kernel *k)
 static bool wait_end(struct d9_run_kernel *k, int ms)
 {
 	for (; ms >= 0; ms -= 10) {
-		if (waitpid(k->pid, NULL, WNOHANG)) {
+		if (waitpid(k->pid, &k->status, WNOHANG)) {
 			k->pid = 0;
 			return true;
 		}
@@ -175,8 +175,13 @@ void d9_run_kernel_stop(struct d9_run_kernel *k, bool quiet)
 	if (!k->pid)
 		return;
 	k->recorded = true;
+	bool died = wait_end(k, 0) && (WIFSIGNALED(k->status) || WEXITSTATUS(k->status));
 	end(k);
 	FILE *f = said(k);
+	if (died && !quiet)
+		d9_warn("kernel's side: d9-kernel ended before the program, %s %d: it has nothing of what came after",
+			WIFSIGNALED(k->status) ? "by signal" : "with exit code",
+			WIFSIGNALED(k->status) ? WTERMSIG(k->status) : WEXITSTATUS(k->status));
 	while (!quiet && next_line(f, line, sizeof(line)))
 		d9_warn("kernel's side: %s", line);
 	if (f)

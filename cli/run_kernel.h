@@ -15,6 +15,7 @@ struct d9_run_kernel {
 	enum d9_kernel_mode mode;
 	bool recorded; /* it was ready, and wrote what there was */
 	pid_t pid;     /* 0 = none runs */
+	int status;    /* once it has ended */
 	int out, err;  /* what it says; -1 */
 	char why[400]; /* why it does not record, one sentence; "" = it does, or was not asked to */
 };

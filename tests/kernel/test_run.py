@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from kernel import KERNEL, Program, files, need_kernel, of, start, stop
@@ -68,9 +69,13 @@ def its_death_is_not_the_programs(box):
     need_kernel()
     p = box.start([D9, "run", "--dir", box.dir, "--kernel=on", "--", "sh", "-c", "echo on; read x; exit 5"], shim=False, stdin=subprocess.PIPE)
     equal(p.stdout.readline(), "on\n", "the program says")
+    time.sleep(1.2)  # it flushes once a second
     os.kill(kernel_of(p.pid), signal.SIGKILL)
+    time.sleep(0.3)  # what is missing must be worth a word
     r = box.finish_with_input(p, "x\n")
     equal(r.rc, 5, "exit code")
+    check("d9-kernel ended before the program, by signal 9" in r.err, "it is not told: %s" % r.err)
+    check("d9-kernel did not watch" in box.d9("report", box.dir).out, "the report does not tell of it")
 
 
 @test

@@ -451,6 +451,27 @@ START_TEST(unwatched_is_not_known)
 }
 END_TEST
 
+/* What it saw counts, though it came late: a wait for a CPU is not parked because the rest of the time is known by samples only. */
+START_TEST(a_part_that_was_watched)
+{
+	d9_u32 home = tb_site(&B, "epoll_wait", 0x1000, 400, NULL);
+	loop(1, home, 0, 30, 5);
+	tb_cpu(&B, 1, MS(1), MS(1), 0);
+	tb_cpu(&B, 1, MS(299), MS(200), MS(30)); /* all that is no park it ran */
+	kernel(1);
+	B.at = TB_BASE + MS(100);
+	tb_thread(&B, 40, 7, 100, "svc");
+	B.at = TB_BASE;
+	tb_runq(&B, 40, (struct tb_runq){.t0 = MS(105), .t1 = MS(109), .prev = 9, .prev_pid = 9, .name = "cc1"});
+	tb_runq_total(&B, 40, MS(400), 1, MS(4), MS(4), NULL, 0);
+	analyse();
+	const struct d9_model_thread *mt = &M->threads[thread(100)];
+	ck_assert_uint_eq(mt->runnable, MS(4));
+	ck_assert_uint_eq(mt->parked, 30 * MS(9) - MS(4));
+	ck_assert_uint_eq(mt->busy + mt->parked + mt->blocked + mt->runnable + mt->unexplained, mt->wall);
+}
+END_TEST
+
 START_TEST(histograms_have_the_short_waits)
 {
 	const d9_u64 buckets[21] = {[10] = 900, [12] = 98, [20] = 2};
@@ -934,6 +955,7 @@ int main(void)
 					   a_poll_is_split,
 					   a_late_return_to_the_loop_is_no_park,
 					   unwatched_is_not_known,
+					   a_part_that_was_watched,
 					   histograms_have_the_short_waits,
 					   kernel_delay,
 					   kernel_delay_without_hooks,
