@@ -20,7 +20,9 @@ static struct worst look(const struct d9_model *m, d9_u32 thread)
 			continue;
 		struct d9_split s = d9_model_split(m, thread, p);
 		d9_u64 on_cpu = s.on_cpu == D9_NOT_KNOWN ? s.on_cpu_least : s.on_cpu;
-		if (s.on_cpu_least < D9_WARN_NS || s.blocked > on_cpu)
+		/* What was in a call is told of by that; what a stop or a fault took is not what it computed. */
+		d9_u64 elsewhere = s.on_cpu_least < D9_CRITICAL_NS ? s.blocked : s.blocked - s.unhooked;
+		if (s.on_cpu_least < D9_WARN_NS || elsewhere > on_cpu)
 			continue;
 		if (d9_model_watched(m, thread, p->t0, p->t1) && s.runnable > on_cpu)
 			continue; /* it was not given a CPU, which is told of by who saw that: as the kernel's delay */

@@ -74,7 +74,8 @@ struct d9_runtime {
 };
 /* Where a poll's time went.  D9_NOT_KNOWN where it was not measured. */
 struct d9_split {
-	d9_u64 blocked; /* in hooked calls; where the kernel's side watched, waiting there or anywhere in the kernel */
+	d9_u64 blocked;  /* in hooked calls; where the kernel's side watched, waiting there or anywhere in the kernel */
+	d9_u64 unhooked; /* of it, where no hook stands: a page fault, a stop, a call that is not hooked */
 	d9_u64 on_cpu, on_cpu_least; /* best estimate; what is certain (0 if nothing is) */
 	d9_u64 runnable, unexplained;
 };

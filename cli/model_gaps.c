@@ -290,6 +290,7 @@ struct d9_split d9_model_split(const struct d9_model *m, d9_u32 thread, const st
 	d9_u64 without = watched ? dur - s.runnable : dur;
 	if (s.blocked > without)
 		s.blocked = without;
+	s.unhooked = !watched ? 0 : k.unhooked < s.blocked ? k.unhooked : s.blocked;
 	d9_u64 rest = without - s.blocked;
 	struct bound a, b;
 	if (!cpu_at(m, thread, p->t0, &a) || !cpu_at(m, thread, p->t1, &b))

@@ -840,6 +840,29 @@ START_TEST(a_call_that_did_not_sleep)
 }
 END_TEST
 
+/* Stopped for a second in a poll that computed: the computing is told of, and without the stop. */
+START_TEST(a_poll_that_was_stopped)
+{
+	d9_u64 t = worker(MS(1600));
+	tb_cpu(&B, 1, t, MS(29), D9_NOT_KNOWN);
+	tb_cpu(&B, 1, t + MS(1600), MS(629), D9_NOT_KNOWN);
+	kernel(1);
+	tb_thread(&B, 40, 7, 100, "svc");
+	tb_offcpu(&B, 40,
+		  (struct tb_offcpu){.t0 = t + MS(300),
+				     .t1 = t + MS(1300),
+				     .woken = t + MS(1300),
+				     .nr = -1,
+				     .state = 4,
+				     .stack = "do_signal_stop+0x1\n"});
+	tb_runq_total(&B, 40, MS(2500), 0, 0, 0, NULL, 0);
+	analyse();
+	const struct d9_finding *f = only("long-poll");
+	ck_assert_uint_eq(measured(f, "on_cpu_ns"), MS(600));
+	ck_assert_int_eq(f->severity, D9_CRITICAL);
+}
+END_TEST
+
 START_TEST(short_waits_for_a_disk_are_nothing)
 {
 	worker(MS(9));
@@ -964,6 +987,7 @@ int main(void)
 					   who_had_the_cpu_by_how_long,
 					   disk_stall_in_a_pool,
 					   short_waits_for_a_disk_are_nothing,
+					   a_poll_that_was_stopped,
 					   page_fault_stall,
 					   fd_table_growth};
 	const TTest *const both_ways[] = {an_exec_divides_a_thread,
