@@ -12,10 +12,12 @@
 #define SUM_MIN_NS 200000000ull /* short waits are worth a word from here on, */
 #define SHARE_MIN 0.25          /* and if they are this much of a thread's time */
 #define OWN_SHARE_MIN 0.25      /* of the time in which a program's threads ran or could have run */
-#define OWN_MIN \
-	0.7 /* of the time that somebody was seen to have the CPU its own threads had it, and more than one for each CPU could run, or */
-#define CROWD_OWN 0.3            /* not so much, but there are */
-#define CROWD_MIN 2.0            /* as many of them for each CPU that could run */
+/* Of the time that somebody was seen to have the CPU its own threads had so much of it, and so many for each CPU could run; or */
+#define OWN_MIN 0.7
+#define OWN_CROWD_MIN 1.5 /* little more than one meet now and then, though CPUs are idle */
+/* not so much, but there are as many of them. */
+#define CROWD_OWN 0.3
+#define CROWD_MIN 2.0
 #define STARVED_NS 1000000000ull /* a thread that waited so long, and half of its time, is in need of help at once */
 #define FEW 2                    /* as many waits of 10 ms, */
 #define FEW_NS 15000000ull       /* and none of so much, come about on any machine that has other work too */
@@ -168,7 +170,7 @@ static void judge_own(const struct search *s, const struct d9_wait_group *p)
 	double own = who.seen ? (double)who.own / (double)who.seen : 0;
 	d9_who_fini(&who);
 	double crowd = own < CROWD_OWN ? 0 : crowd_of(m, p);
-	if (crowd < (own < OWN_MIN ? CROWD_MIN : 1))
+	if (crowd < (own < OWN_MIN ? CROWD_MIN : OWN_CROWD_MIN))
 		return;
 	struct d9_finding *f = add_finding(m, s->out, "cpu-oversubscribed", p->threads.v[0]);
 	char procs[32], dur[32];

@@ -261,10 +261,8 @@ def workers_polled_as_tokio_counts_itself(box, build):
     there = collections.Counter(e["worker"] for e in rec.polls)
     equal(sum(there.values()), truth["polls"], "polls")
     told = {int(w["index"]): int(w["polls"]) for w in r.lines("WORKER")}
-    if version(build) >= (1, 43):
-        equal(dict(there), {w: n for w, n in told.items() if n}, "polls of each worker")
-    else:  # a worker tells of its last polls when it parks next, or sees to its driver: within 61 polls
-        check(all(0 <= there[w] - n <= 61 for w, n in told.items()) and set(there) <= set(told), "polls of each worker: %s, not %s" % (dict(there), told))
+    # A worker tells Tokio of its last polls when it parks next, or sees to its driver: within 61 polls.
+    check(all(0 <= there[w] - n <= 61 for w, n in told.items()) and set(there) <= set(told), "polls of each worker: %s, not %s" % (dict(there), told))
 
 
 @harness.parametrise(["alive", "killed"])
