@@ -77,9 +77,9 @@ static void sum_thread(struct d9_model *m, d9_u32 i)
 		return;
 	rest -= mt->busy;
 	if (watched || delay != D9_NOT_KNOWN) {
-		d9_u64 had = watched ? mt->runnable : 0, more = watched && all ? k.untold
-								: delay > had  ? delay - had
-									       : 0;
+		d9_u64 had = watched ? mt->runnable : 0, more = delay > had ? delay - had : 0;
+		if (all)
+			more = k.untold;
 		more = more < rest ? more : rest;
 		mt->runnable = had + more;
 		rest -= more;

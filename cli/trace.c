@@ -172,15 +172,16 @@ static int load(struct d9_trace *t, const struct d9_selection *sel)
 	struct d9_loader *l = d9_loader_new(t);
 	int error = 0;
 	size_t good = 0;
-	for (int part = 0; part < 3; part++) /* services, d9-kernel, perf: where two watched the first is believed */
+	for (int kernel = 0; kernel < 2; kernel++)
 		for (size_t i = 0; i < sel->folders.n; i++) {
 			const struct d9_folder *f = &sel->folders.v[i];
-			if (part ? !f->kernel.n : !d9_has_service(f))
+			if (kernel ? !f->kernel.n : !d9_has_service(f))
 				continue;
-			int r = part ? d9_load_kernel(l, f, part == 2) : d9_load_service(l, f);
+			int r = (kernel ? d9_open_kernel : d9_load_service)(l, f);
 			error = r < 0 && !error ? r : error;
 			good += r >= 0;
 		}
+	d9_load_kernel(l);
 	if (good)
 		d9_trace_finish(t);
 	d9_loader_free(l);

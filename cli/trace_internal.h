@@ -39,12 +39,13 @@ struct d9_loader;
 struct d9_loader *d9_loader_new(struct d9_trace *t);
 void d9_loader_free(struct d9_loader *l);
 /*
- * Decodes the service's segments of a folder, or those of the kernel's side, into the trace: a new family, of the kernel's side one for
- * each helper that wrote there.  The kernel's sides come after all services: what they are joined to keeps its number.  0, or -errno if
- * nothing could be read.
+ * Decodes the service's segments of a folder into the trace: a new family.  Those of the kernel's side are opened only, for d9_load_kernel,
+ * which makes a family for each helper that wrote in a folder.  They come after all services, for what they are joined to keeps its number;
+ * d9-kernel's before those of perf.  0, or -errno if nothing could be read.
  */
 int d9_load_service(struct d9_loader *l, const struct d9_folder *folder);
-int d9_load_kernel(struct d9_loader *l, const struct d9_folder *folder, bool by_perf);
+int d9_open_kernel(struct d9_loader *l, const struct d9_folder *folder);
+void d9_load_kernel(struct d9_loader *l);
 static inline bool d9_has_service(const struct d9_folder *f)
 {
 	return f->segments.n || f->has_arena || (f->is_file && !f->kernel.n);

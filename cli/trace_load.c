@@ -12,9 +12,15 @@
 
 #define LAST_SITES 64
 
+/* One of the kernel's side, until it is taken. */
+struct kernel_file {
+	struct d9_segr *r;
+	const struct d9_folder *folder;
+};
 struct d9_loader {
 	struct d9_trace *t;
 	d9_u32 family;
+	D9_VEC(struct kernel_file) kernel;
 	struct d9_map procs, modules; /* ids of this family -> indices */
 	struct d9_map hook_names;     /* hash of family and name -> index, over the session */
 	struct d9_map drained;        /* thread, serial -> bytes in segments */
@@ -48,6 +54,7 @@ void d9_loader_free(struct d9_loader *l)
 		return;
 	forget_family(l);
 	d9_map_free(&l->hook_names);
+	d9_vec_free(&l->kernel);
 	free(l);
 }
 
@@ -679,47 +686,53 @@ int d9_load_service(struct d9_loader *l, const struct d9_folder *folder)
 	return first_error ? first_error : -ENOENT;
 }
 
-static bool same_family(const struct d9_segr *a, const struct d9_segr *b)
-{
-	return !memcmp(d9_segr_header(a)->family, d9_segr_header(b)->family, sizeof(d9_segr_header(a)->family));
-}
+static bool is_perf(const struct d9_segr *r) { return d9_segr_header(r)->compat & D9_SEG_BY_PERF; }
 
 /* Helpers that watched one process share its folder, and count their files together. */
-int d9_load_kernel(struct d9_loader *l, const struct d9_folder *folder, bool by_perf)
+static bool same_family(const struct kernel_file *a, const struct kernel_file *b)
 {
-	bool others = false;
+	return a->folder == b->folder && is_perf(a->r) == is_perf(b->r) &&
+	       !memcmp(d9_segr_header(a->r)->family, d9_segr_header(b->r)->family,
+		       sizeof(d9_segr_header(a->r)->family));
+}
+
+int d9_open_kernel(struct d9_loader *l, const struct d9_folder *folder)
+{
+	size_t before = l->kernel.n;
 	int first_error = 0, fd = open_folder(folder);
 	if (fd < 0 && !folder->is_file)
 		return fd;
-	D9_VEC(struct d9_segr *) all = {0};
 	for (size_t i = 0; i < folder->kernel.n; i++) {
-		struct d9_segr *r;
-		int e = open_segment(l, folder, fd, folder->kernel.v[i], &r);
-		if (!e && !(d9_segr_header(r)->compat & D9_SEG_BY_PERF) == by_perf) {
-			others = true; /* of the other part */
-			d9_segr_close(r);
-		} else if (!e) {
-			d9_vec_push(&all, r);
-		}
+		struct kernel_file f = {.folder = folder};
+		int e = open_segment(l, folder, fd, folder->kernel.v[i], &f.r);
+		if (!e)
+			d9_vec_push(&l->kernel, f);
 		first_error = first_error ? first_error : e;
 	}
 	if (fd >= 0)
 		close(fd);
-	for (size_t first = 0; first < all.n; first++) {
-		const struct d9_segr *of = all.v[first];
-		if (!of)
-			continue; /* it was taken with an earlier one of its family */
-		begin_family(l, folder, true);
-		l->t->families.v[l->family].by_perf = by_perf;
-		for (size_t i = first; i < all.n; i++) {
-			if (!all.v[i] || !same_family(all.v[i], of))
-				continue;
-			int e = take_segment(l, all.v[i]);
-			first_error = first_error ? first_error : e;
-			all.v[i] = NULL;
-		}
+	return l->kernel.n > before ? 0 : first_error ? first_error : -ENOENT;
+}
+
+/* Takes the file and all that are of its family. */
+static void take_family(struct d9_loader *l, size_t first)
+{
+	const struct kernel_file of = l->kernel.v[first];
+	begin_family(l, of.folder, true);
+	l->t->families.v[l->family].by_perf = is_perf(of.r);
+	for (size_t i = first; i < l->kernel.n; i++) {
+		struct kernel_file *f = &l->kernel.v[i];
+		if (!f->r || !same_family(f, &of))
+			continue;
+		(void)take_segment(l, f->r);
+		f->r = NULL;
 	}
-	int r = all.n || others ? 0 : first_error ? first_error : -ENOENT;
-	d9_vec_free(&all);
-	return r;
+}
+
+void d9_load_kernel(struct d9_loader *l)
+{
+	for (int perf = 0; perf < 2; perf++) /* where two watched the first is believed */
+		for (size_t i = 0; i < l->kernel.n; i++)
+			if (l->kernel.v[i].r && is_perf(l->kernel.v[i].r) == perf)
+				take_family(l, i);
 }

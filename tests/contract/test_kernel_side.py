@@ -189,4 +189,15 @@ def kernel_files_alone(box):
         equal(json.loads(box.d9("runq", "--json", operand).out)["worst"][0]["dur_ns"], 18_000_000, "the longest")
 
 
+@harness.test
+def a_file_that_is_none_is_left_out_once(box):
+    scene(box)
+    folder = next(folder for folder, _, names in os.walk(box.dir) if any(n.startswith("k-") for n in names))
+    with open(os.path.join(folder, "k-000009.d9"), "w", encoding="ascii") as f:
+        f.write("junk")
+    r = box.d9("runq", "--json", box.dir)
+    equal(json.loads(r.out)["worst"][0]["dur_ns"], 18_000_000, "the longest")
+    equal(r.err.count("k-000009.d9 is left out"), 1, "how often it is told: %s" % r.err)
+
+
 harness.main()
