@@ -69,17 +69,10 @@ static void device_json(struct d9_json *j, const struct d9_kernel_row *r)
 	d9_json_end_object(j);
 }
 
-static void who_json(struct d9_json *j, const struct d9_model *m, d9_u32 thread)
-{
-	d9_json_i64(j, "pid", d9_show_pid(m, thread));
-	d9_json_i64(j, "tid", d9_show_tid(m, thread));
-	d9_json_str(j, "name", m->t->threads.v[thread].name);
-}
-
 static void thread_json(struct d9_json *j, const struct d9_model *m, const struct d9_kernel_row *r)
 {
 	d9_json_object(j, NULL);
-	who_json(j, m, (d9_u32)r->key);
+	d9_show_who_json(j, m, (d9_u32)r->key);
 	d9_json_u64(j, "count", r->h.count);
 	d9_json_u64(j, "bytes", r->bytes);
 	d9_json_u64(j, "total_ns", r->h.total);
@@ -92,7 +85,7 @@ static void worst_json(struct d9_json *j, const struct d9_model *m, const struct
 	char buf[32];
 	const struct d9_ev_block_io *io = io_of(s);
 	d9_json_object(j, NULL);
-	who_json(j, m, s->thread);
+	d9_show_who_json(j, m, s->thread);
 	d9_json_u64(j, "t_ns", s->t0);
 	d9_json_u64(j, "dur_ns", s->dur);
 	d9_json_str(j, "device", device_name(io->dev, buf));
@@ -160,10 +153,7 @@ static void worst_text(const struct disk *d)
 	for (size_t i = 0; i < d->n_worst; i++) {
 		const struct d9_kernel_span *s = &d->spans.of.v[i];
 		const struct d9_ev_block_io *io = io_of(s);
-		d9_u64 us = (s->t0 - (s->t0 < d->m->t->t_begin ? s->t0 : d->m->t->t_begin)) / 1000;
-		printf("  %10s  %5llu.%06llu s %8d %-15.15s ", d9_format_duration(s->dur, a),
-		       (unsigned long long)(us / 1000000), (unsigned long long)(us % 1000000),
-		       d9_show_tid(d->m, s->thread), d->m->t->threads.v[s->thread].name);
+		d9_show_when_text(d->m, s->thread, s->t0, s->dur);
 		printf("%s %s, sector %llu, %u bytes", op_name(io->op, a), device_name(io->dev, b),
 		       (unsigned long long)io->sector, io->bytes);
 		if (io->error)

@@ -3,28 +3,6 @@
 
 #include <errno.h>
 
-#define BAR 40
-
-void d9_show_hist_bars(const struct d9_hist *h)
-{
-	char a[32], b[32];
-	d9_u64 most = 1;
-	for (unsigned k = 0; k < 64; k++)
-		most = d9_hist_bucket(h, k) > most ? d9_hist_bucket(h, k) : most;
-	unsigned first = 0, last = 63;
-	while (first < 63 && !d9_hist_bucket(h, first))
-		first++;
-	while (last && !d9_hist_bucket(h, last))
-		last--;
-	for (unsigned k = first; k <= last; k++) {
-		d9_u64 n = d9_hist_bucket(h, k);
-		int stars = (int)((n * BAR + most - 1) / most);
-		printf("  %9s .. %9s %10llu  %.*s\n", d9_format_duration(k ? 1ull << k : 0, a),
-		       d9_format_duration(k < 63 ? 2ull << k : ~0ull, b), (unsigned long long)n, stars,
-		       "########################################");
-	}
-}
-
 static void text(const struct d9_hist *h, d9_u32 kind)
 {
 	char a[32], b[32], c[32], d[32], e[32];

@@ -167,9 +167,7 @@ static int write_json(const struct offcpu *c)
 		if (!c->threads[i].count)
 			continue;
 		d9_json_object(&j, NULL);
-		d9_json_i64(&j, "pid", d9_show_pid(c->m, i));
-		d9_json_i64(&j, "tid", d9_show_tid(c->m, i));
-		d9_json_str(&j, "name", c->m->t->threads.v[i].name);
+		d9_show_who_json(&j, c->m, i);
 		waits_json(&j, &c->threads[i]);
 		d9_json_array(&j, "causes");
 		for (; k < c->own.n && c->own.v[k].thread == i; k++)

@@ -66,9 +66,7 @@ static void thread_json(struct d9_json *j, const struct d9_model *m, d9_u32 i)
 	for (size_t w = 0; w < k->watched.n; w++)
 		watched += k->watched.v[w].t1 - k->watched.v[w].t0;
 	d9_json_object(j, NULL);
-	d9_json_i64(j, "pid", d9_show_pid(m, i));
-	d9_json_i64(j, "tid", d9_show_tid(m, i));
-	d9_json_str(j, "name", m->t->threads.v[i].name);
+	d9_show_who_json(j, m, i);
 	d9_json_u64(j, "count", h.count);
 	d9_json_u64(j, "total_ns", h.total);
 	d9_json_known(j, "max_ns", h.count ? h.max : D9_NOT_KNOWN);
@@ -83,12 +81,9 @@ static void thread_json(struct d9_json *j, const struct d9_model *m, d9_u32 i)
 
 static void worst_json(struct d9_json *j, const struct runq *r, struct d9_ref ref)
 {
-	const struct d9_trace_thread *th = &r->m->t->threads.v[ref.thread];
-	const struct d9_runq *q = &th->kernel.runq.v[ref.index];
+	const struct d9_runq *q = &r->m->t->threads.v[ref.thread].kernel.runq.v[ref.index];
 	d9_json_object(j, NULL);
-	d9_json_i64(j, "pid", d9_show_pid(r->m, ref.thread));
-	d9_json_i64(j, "tid", th->tid);
-	d9_json_str(j, "name", th->name);
+	d9_show_who_json(j, r->m, ref.thread);
 	d9_json_u64(j, "t_ns", q->t0);
 	d9_json_u64(j, "dur_ns", q->t1 - q->t0);
 	d9_json_str(j, "how", how(q));
@@ -186,12 +181,10 @@ static void worst_text(const struct runq *r)
 		printf("\n  %10s  %14s %8s %-15s %-9s %4s  %s\n", "waited", "at", "tid", "thread", "how", "cpu",
 		       "who had it, from whom the wake came");
 	for (size_t i = 0; i < r->n_worst; i++) {
-		const struct d9_trace_thread *th = &r->m->t->threads.v[r->worst[i].thread];
-		const struct d9_runq *q = &th->kernel.runq.v[r->worst[i].index];
-		d9_u64 us = (q->t0 - (q->t0 < r->m->t->t_begin ? q->t0 : r->m->t->t_begin)) / 1000;
-		printf("  %10s  %5llu.%06llu s %8d %-15.15s %-9s %4u  ", d9_format_duration(q->t1 - q->t0, a),
-		       (unsigned long long)(us / 1000000), (unsigned long long)(us % 1000000), th->tid, th->name,
-		       how(q), q->cpu);
+		d9_u32 thread = r->worst[i].thread;
+		const struct d9_runq *q = &r->m->t->threads.v[thread].kernel.runq.v[r->worst[i].index];
+		d9_show_when_text(r->m, thread, q->t0, q->t1 - q->t0);
+		printf("%-9s %4u  ", how(q), q->cpu);
 		if (q->prev > 0)
 			printf("%s %d%s%s", r->m->t->names.v[q->name], q->prev, q->had ? " for " : "",
 			       q->had ? d9_format_duration(q->had, a) : "");

@@ -52,9 +52,7 @@ static void worst_json(struct d9_json *j, const struct d9_model *m, const struct
 {
 	const struct d9_ev_syscall *e = call_of(s);
 	d9_json_object(j, NULL);
-	d9_json_i64(j, "pid", d9_show_pid(m, s->thread));
-	d9_json_i64(j, "tid", d9_show_tid(m, s->thread));
-	d9_json_str(j, "name", m->t->threads.v[s->thread].name);
+	d9_show_who_json(j, m, s->thread);
 	d9_json_u64(j, "t_ns", s->t0);
 	d9_json_u64(j, "dur_ns", s->dur);
 	name_json(j, e->nr);
@@ -111,10 +109,7 @@ static void worst_text(const struct syscalls *c)
 	for (size_t i = 0; i < c->n_worst; i++) {
 		const struct d9_kernel_span *s = &c->spans.of.v[i];
 		const struct d9_ev_syscall *e = call_of(s);
-		d9_u64 us = (s->t0 - (s->t0 < c->m->t->t_begin ? s->t0 : c->m->t->t_begin)) / 1000;
-		printf("  %10s  %5llu.%06llu s %8d %-15.15s ", d9_format_duration(s->dur, a),
-		       (unsigned long long)(us / 1000000), (unsigned long long)(us % 1000000),
-		       d9_show_tid(c->m, s->thread), c->m->t->threads.v[s->thread].name);
+		d9_show_when_text(c->m, s->thread, s->t0, s->dur);
 		printf("%s(0x%llx, 0x%llx, 0x%llx) = %lld\n", d9_syscall_name(e->nr, a), (unsigned long long)e->arg0,
 		       (unsigned long long)e->arg1, (unsigned long long)e->arg2, (long long)e->result);
 	}

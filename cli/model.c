@@ -113,21 +113,30 @@ static bool was_there(const struct d9_trace_thread *th, d9_u32 site, d9_u32 hook
 	return false;
 }
 
-bool d9_model_pending_is_first(const struct d9_model *m, d9_u32 thread)
+/* Did one thread of the family call from there, once, and is it there still? */
+static bool is_met_once(const struct d9_model *m, d9_u32 family, d9_u32 site)
 {
-	const struct d9_trace_thread *of = &m->t->threads.v[thread];
-	d9_u32 site = of->pending.site, hook = m->t->sites.v[site].hook;
-	if (!m->t->families.v[of->family].from_start || !d9_model_is_whole(m) || m->t->torn_blocks)
+	unsigned waiting = 0;
+	if (!m->t->families.v[family].from_start || !d9_model_is_whole(m) || m->t->torn_blocks)
 		return false;
 	for (d9_u32 i = 0; i < m->t->threads.n; i++) {
 		const struct d9_trace_thread *th = &m->t->threads.v[i];
-		if (th->family != of->family)
+		if (th->family != family)
 			continue;
-		bool waits = i != thread && th->pending.unfinished && th->pending.site == site;
-		if (waits || th->gaps.n || was_there(th, site, hook))
+		waiting += th->pending.unfinished && th->pending.site == site;
+		if (waiting > 1 || th->gaps.n || was_there(th, site, m->t->sites.v[site].hook))
 			return false;
 	}
 	return true;
+}
+
+bool d9_model_pending_is_first(const struct d9_model *m, d9_u32 thread)
+{
+	const struct d9_trace_thread *th = &m->t->threads.v[thread];
+	d9_u8 *known = &m->met_once[th->pending.site]; /* each call in flight asks, some more than once */
+	if (!*known)
+		*known = is_met_once(m, th->family, th->pending.site) ? 2 : 1;
+	return *known == 2;
 }
 
 struct d9_model *d9_model_new(struct d9_trace *t)
@@ -135,6 +144,7 @@ struct d9_model *d9_model_new(struct d9_trace *t)
 	struct d9_model *m = d9_must_alloc(1, sizeof(*m));
 	m->t = t;
 	m->threads = d9_must_alloc(t->threads.n + 1, sizeof(*m->threads));
+	m->met_once = d9_must_alloc(t->sites.n + 1, 1);
 	set_bounds(m);
 	d9_holes_find(m);
 	d9_objects_gather(m);
@@ -173,6 +183,7 @@ void d9_model_free(struct d9_model *m)
 	d9_vec_free(&m->moments);
 	d9_vec_free(&m->left);
 	free(m->chains);
+	free(m->met_once);
 	free(m->tail_says);
 	free(m->threads);
 	free(m);

@@ -163,6 +163,7 @@ struct d9_model {
 	struct d9_map tid_map;            /* proc and tid -> thread, where only one thread ever had it */
 	d9_u8 *tail_says;                 /* of kernel stacks, by tail; made when asked for */
 	d9_u8 *site_says;                 /* enum d9_site_says + 1 by site; 0 = not asked yet */
+	d9_u8 *met_once;                  /* by site: 1 no, 2 yes; 0 = not asked yet */
 	struct d9_chain *chains;          /* stacks of sites, made when asked for */
 };
 

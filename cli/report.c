@@ -107,12 +107,14 @@ static void add_unwatched(struct d9_report *r)
 		d9_u64 worst = 0, wall = 0;
 		for (d9_u32 i = 0; i < t->threads.n && t->procs.v[p].shown; i++) {
 			const struct d9_model_thread *mt = &r->m->threads[i];
-			const d9_stretches *w = &t->threads.v[i].kernel.watched;
-			d9_u64 missing = mt->wall - d9_stretches_within(w, mt->begin, mt->end);
-			if (t->threads.v[i].proc != p || mt->role == D9_ROLE_RECORDER || missing <= worst)
+			if (t->threads.v[i].proc != p || mt->role == D9_ROLE_RECORDER)
 				continue;
-			worst = missing;
-			wall = mt->wall;
+			d9_u64 missing =
+				mt->wall - d9_stretches_within(&t->threads.v[i].kernel.watched, mt->begin, mt->end);
+			if (missing > worst) {
+				worst = missing;
+				wall = mt->wall;
+			}
 		}
 		char text[160], a[32], b[32];
 		if (worst < UNWATCHED_WORTH_NS || worst < wall / UNWATCHED_WORTH_PART)
@@ -194,16 +196,14 @@ static void gather_unseen(struct d9_report *r)
 			 first, more);
 		add_unseen(r, "hooks", text);
 	}
-	bool by_perf = false;
-	for (size_t i = 0; i < t->threads.n; i++)
-		by_perf |= t->threads.v[i].shown && t->threads.v[i].kernel.by_perf;
+	bool by_perf = d9_trace_shows_perf(t);
 	if (!d9_trace_has_kernel(t))
 		add_unseen(r, "kernel", "no kernel helper (d9-kernel) took part: runq and offcpu are empty");
 	else if (by_perf)
 		add_unseen(r, "kernel",
 			   d9_trace_has_helper(t) ? "where d9-kernel did not watch, runq and offcpu were " D9_BY_PERF
 						  : "runq and offcpu were " D9_BY_PERF);
-	if (d9_trace_has_helper(t) && !by_perf)
+	else if (d9_trace_has_helper(t))
 		add_unwatched(r);
 	for (size_t i = 0; i < t->procs.n; i++)
 		if (t->procs.v[i].flags & 1)

@@ -169,12 +169,12 @@ static void cause_stack(const struct d9_model *m, const struct d9_finding *f, bo
 	struct d9_stack *s = d9_must_alloc(1, sizeof(*s));
 	char line[512];
 	d9_show_resolve(m->t, f->cause.proc, f->cause.stack, f->cause.ra, s);
-	bool first = f->cause.stack && f->cause.stack->n && !f->cause.ended && !f->cause.own_stack;
+	const char *whose = d9_show_whose(f->cause.stack, f->cause.own_stack, f->cause.ended);
 	if (!stacks && s->n)
-		printf("      where: %s%s\n", d9_show_headline(s, 3, line, sizeof(line)), first ? D9_FIRST_SEEN : "");
+		printf("      where: %s%s\n", d9_show_headline(s, 3, line, sizeof(line)), whose);
 	for (d9_u32 i = 0; stacks && i < s->n; i++)
 		printf("      %s %s%s\n", i ? "      " : "where:", d9_show_frame(&s->frames[i], line, sizeof(line)),
-		       first && !i ? D9_FIRST_SEEN : "");
+		       i ? "" : whose);
 	free(s);
 }
 

@@ -52,12 +52,23 @@ void d9_show_stack_json(struct d9_json *j, const char *key, struct d9_trace *t, 
 			const struct d9_bytes *stack);
 void d9_show_frames_json(struct d9_json *j, const char *key, const struct d9_stack *s);
 #define D9_FIRST_SEEN " (where that place was first seen from)"
+/* "", or that the stack of a call that has not ended may be another caller's. */
+static inline const char *d9_show_whose(const struct d9_bytes *stack, bool own, bool ended)
+{
+	return stack && stack->n && !own && !ended ? D9_FIRST_SEEN : "";
+}
 /* Key "stack_of": whose stack it is, as d9_ref_info has it. */
 void d9_show_whose_json(struct d9_json *j, const struct d9_bytes *stack, d9_u64 ra, bool own);
 /* The first frames that are the program's own: "user < handle < main". Returns buf; "" if there are none. */
 const char *d9_show_headline(const struct d9_stack *s, unsigned max, char *buf, size_t n);
 /* One frame for people, without a newline. */
 const char *d9_show_frame(const struct d9_frame *f, char *buf, size_t n);
+
+/* ---- threads ---- */
+/* Keys pid, tid, name. */
+void d9_show_who_json(struct d9_json *j, const struct d9_model *m, d9_u32 thread);
+/* What a line of a table begins with: how long, since when, whose. */
+void d9_show_when_text(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 dur);
 
 /* ---- spans ---- */
 void d9_show_object_json(struct d9_json *j, d9_u64 object, d9_i32 fd);

@@ -226,6 +226,21 @@ const char *d9_show_thread(const struct d9_model *m, d9_u32 thread, char *buf, s
 	return buf;
 }
 
+void d9_show_who_json(struct d9_json *j, const struct d9_model *m, d9_u32 thread)
+{
+	d9_json_i64(j, "pid", d9_show_pid(m, thread));
+	d9_json_i64(j, "tid", d9_show_tid(m, thread));
+	d9_json_str(j, "name", m->t->threads.v[thread].name);
+}
+
+void d9_show_when_text(const struct d9_model *m, d9_u32 thread, d9_u64 t0, d9_u64 dur)
+{
+	char buf[32];
+	d9_u64 us = (t0 - (t0 < m->t->t_begin ? t0 : m->t->t_begin)) / 1000;
+	printf("  %10s  %5llu.%06llu s %8d %-15.15s ", d9_format_duration(dur, buf), (unsigned long long)(us / 1000000),
+	       (unsigned long long)(us % 1000000), d9_show_tid(m, thread), m->t->threads.v[thread].name);
+}
+
 static void what_text(FILE *f, const struct d9_model *m, const struct d9_ref_info *r)
 {
 	char what[96], call[32];
@@ -297,8 +312,8 @@ void d9_show_span_text(FILE *f, const struct d9_model *m, struct d9_ref ref)
 	struct d9_stack *s = d9_must_alloc(1, sizeof(*s));
 	d9_show_resolve(m->t, m->t->threads.v[ref.thread].proc, r.stack,
 			r.site == D9_NO_INDEX ? 0 : m->t->sites.v[r.site].ra, s);
-	bool first = !r.ended && !r.own_stack && r.stack && r.stack->n;
-	fprintf(f, " %s%s", d9_show_headline(s, 2, where, sizeof(where)), first && *where ? D9_FIRST_SEEN : "");
+	d9_show_headline(s, 2, where, sizeof(where));
+	fprintf(f, " %s%s", where, *where ? d9_show_whose(r.stack, r.own_stack, r.ended) : "");
 	free(s);
 	split_text(f, m, ref, &r);
 	putc('\n', f);
@@ -316,10 +331,7 @@ void d9_show_why_empty(const struct d9_model *m, d9_u32 kind)
 
 void d9_show_by_perf(const struct d9_model *m)
 {
-	bool any = false;
-	for (size_t i = 0; i < m->t->threads.n; i++)
-		any |= m->t->threads.v[i].shown && m->t->threads.v[i].kernel.by_perf;
-	if (any)
+	if (d9_trace_shows_perf(m->t))
 		printf("  %s\n\n", D9_BY_PERF);
 }
 

@@ -375,6 +375,14 @@ bool d9_trace_has_helper(const struct d9_trace *t)
 	return false;
 }
 
+bool d9_trace_shows_perf(const struct d9_trace *t)
+{
+	for (size_t i = 0; i < t->threads.n; i++)
+		if (t->threads.v[i].shown && t->threads.v[i].kernel.by_perf)
+			return true;
+	return false;
+}
+
 const char *d9_trace_info(const struct d9_trace *t, const char *key)
 {
 	size_t n = strlen(key);

@@ -210,6 +210,8 @@ d9_u32 d9_trace_thread_index(const struct d9_trace *t, d9_u32 family, d9_u32 id)
 bool d9_trace_has_kernel(const struct d9_trace *t);
 /* Did d9-kernel take part? */
 bool d9_trace_has_helper(const struct d9_trace *t);
+/* Was any of what is shown of the kernel's side seen through perf? */
+bool d9_trace_shows_perf(const struct d9_trace *t);
 /* Value of an info record, or NULL. */
 const char *d9_trace_info(const struct d9_trace *t, const char *key);
 /* A moment of the family's clock in ns. */

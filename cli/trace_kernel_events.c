@@ -83,7 +83,7 @@ static void take_runq(struct reading *r, struct d9_kernel_side *side)
 						  .name = d9_kernel_name(r->k, &r->ev->tail),
 						  .cpu = e->cpu,
 						  .from_cpu = e->from_cpu,
-						  .flags = e->flags & D9_RUNQ_FLAGS});
+						  .flags = e->flags & D9_KERNEL_FLAGS});
 }
 
 static void take_offcpu(struct reading *r, struct d9_kernel_side *side)
@@ -96,7 +96,7 @@ static void take_offcpu(struct reading *r, struct d9_kernel_side *side)
 						      .ip = e->ip,
 						      .nr = e->nr,
 						      .state = e->state,
-						      .flags = e->flags & D9_RUNQ_FLAGS,
+						      .flags = e->flags & D9_KERNEL_FLAGS,
 						      .stack = tail_index(r->k, &r->ev->tail)});
 }
 

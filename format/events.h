@@ -82,7 +82,7 @@ enum d9_outcome {
 #define D9_RUNQ_NEW 4u
 #define D9_KERNEL_RECKONED 8u
 #define D9_KERNEL_BY_PERF 16u
-#define D9_RUNQ_FLAGS 31u /* all of them */
+#define D9_KERNEL_FLAGS 31u /* all of them */
 /* nr of offcpu, where it is no system call's */
 #define D9_NR_NONE (-1) /* a page fault, an interrupt, a thread of the kernel's */
 #define D9_NR_NOT_KNOWN (-2)
