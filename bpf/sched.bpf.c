@@ -29,9 +29,9 @@ static __always_inline void leave(void *ctx, struct task_struct *p, struct threa
 {
 	if (v->enq || v->out)
 		reckon(p, v, now);
-	set_base(v, run_delay(p));
-	v->out = runnable ? 0 : now;
 	v->slept = run_delay(p);
+	set_base(v, v->slept);
+	v->out = runnable ? 0 : now;
 	v->state = state & STATE_MASK;
 #ifdef D9_K_NO_PREEMPTION /* the mistake that a test must notice */
 	runnable = 0;
@@ -119,9 +119,10 @@ static __always_inline void queued(struct task_struct *p, d9_u32 flags)
 	 * CPU then, the account has it queued from that moment on, and takes its sleep for a wait: up to a second move at once, and
 	 * from the last on when it runs.
 	 */
-	set_base(v, run_delay(p));
+	d9_u64 delay = run_delay(p);
+	set_base(v, delay);
 	if (v->out)
-		v->base += run_delay(p) - v->slept;
+		v->base += delay - v->slept;
 	v->base += queued_for(p);
 	v->enq = bpf_ktime_get_ns();
 	v->flags = flags;

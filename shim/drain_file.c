@@ -25,29 +25,9 @@ static bool has_name(int fd)
 static int write_all(void *ctx, const void *bytes, size_t n)
 {
 	struct d9_drain *d = ctx;
-	const char *p = bytes;
 	if (d->named && !has_name(d->fd))
 		return -ENOENT; /* somebody removed the file: what else goes there is seen by nobody */
-	while (n) {
-		long r = d9_sys3(SYS_write, d->fd, (long)p, (long)n);
-		if (r == -EINTR)
-			continue;
-		if (r <= 0)
-			return r ? (int)r : -EIO;
-		p += r;
-		n -= (size_t)r;
-		d->v.h->bytes_written += (d9_u64)r;
-	}
-	return 0;
-}
-
-static void segment_name(d9_u32 sequence, char *buf, size_t size)
-{
-	struct d9_text t = d9_text_in(buf, size);
-	d9_text_str(&t, "s-");
-	for (d9_u32 digit = 100000; digit; digit /= 10)
-		d9_text_char(&t, (char)('0' + sequence / digit % 10));
-	d9_text_str(&t, ".d9");
+	return d9_write_all(d->fd, bytes, n, &d->v.h->bytes_written);
 }
 
 /* Closes the segment.  One into which no record came is no segment: a disk that stays full would collect them. */
@@ -120,7 +100,7 @@ static int open_file(struct d9_drain *d)
 	if (r)
 		return r;
 	for (;;) {
-		segment_name(++d->sequence, d->file, sizeof(d->file));
+		d9_segment_file('s', ++d->sequence, d->file, sizeof(d->file));
 		long fd = d9_sys4(SYS_openat, d->o.dirfd, (long)d->file,
 				  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 		if (fd == -EEXIST && d->sequence < 999999)

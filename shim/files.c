@@ -3,6 +3,7 @@
 #include "sys.h"
 #include "text.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -18,6 +19,31 @@ long d9_read_file(const char *path, char *buf, size_t size)
 	(void)d9_sys1(SYS_close, fd);
 	buf[n > 0 ? n : 0] = 0;
 	return n;
+}
+
+int d9_write_all(int fd, const void *bytes, size_t n, d9_u64 *written)
+{
+	for (const char *p = bytes; n;) {
+		long r = d9_sys3(SYS_write, fd, (long)p, (long)n);
+		if (r == -EINTR)
+			continue;
+		if (r <= 0)
+			return r ? (int)r : -EIO;
+		p += r;
+		n -= (size_t)r;
+		*written += (d9_u64)r;
+	}
+	return 0;
+}
+
+void d9_segment_file(char kind, d9_u32 sequence, char *buf, size_t size)
+{
+	struct d9_text t = d9_text_in(buf, size);
+	d9_text_char(&t, kind);
+	d9_text_char(&t, '-');
+	for (d9_u32 digit = 100000; digit; digit /= 10)
+		d9_text_char(&t, (char)('0' + sequence / digit % 10));
+	d9_text_str(&t, ".d9");
 }
 
 d9_u64 d9_decimal(const char *p, const char **end)

@@ -1,5 +1,5 @@
 /*
- * Reading small files and folders without libc: no allocation, no errno, no cancellation point.  Runs inside
+ * Small files and folders without libc: no allocation, no errno, no cancellation point.  Runs inside
  * the host, in its drain thread and in d9.
  */
 #ifndef D9_SHIM_FILES_H
@@ -11,6 +11,12 @@
 
 /* The first size - 1 bytes of a file, NUL-ended.  Bytes read, or -errno; buf is "" then. */
 long d9_read_file(const char *path, char *buf, size_t size);
+
+/* Writes all of it; *written grows by what is there then.  0 or -errno. */
+int d9_write_all(int fd, const void *bytes, size_t n, d9_u64 *written);
+
+/* The name of a segment: s-000001.d9 for kind 's'. */
+void d9_segment_file(char kind, d9_u32 sequence, char *buf, size_t size);
 
 /* The leading decimal number of a text; 0 if there is none.  *end: behind it; may be NULL. */
 d9_u64 d9_decimal(const char *p, const char **end);

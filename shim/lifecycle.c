@@ -65,11 +65,12 @@ static void log_perf(const struct d9_config *c)
 	char line[300];
 	const char *why = d9_perf_host_refused();
 	struct d9_text t = d9_text_in(line, sizeof(line));
+	if (!why)
+		return;
 	d9_text_str(&t, "context switches are not watched (D9_PERF): ");
-	d9_text_str(&t, why ? why : "");
+	d9_text_str(&t, why);
 	d9_text_char(&t, '\n');
-	if (why)
-		log_text(c, line);
+	log_text(c, line);
 }
 
 static void copy_hooks(const struct d9_hook_info *hooks, d9_u32 n)

@@ -111,6 +111,8 @@ int d9_perf_open(struct d9_perf *p, const struct d9_perf_options *o)
 	int r = -ENOMEM;
 	p->o = *o;
 	p->fd = p->dirfd = -1;
+	if (d9_filtered())
+		return -EPERM; /* the filter may kill for it */
 	if (d9_sys3(SYS_getrandom, (long)p->family, sizeof(p->family), 0) != sizeof(p->family))
 		return -ENOSYS;
 	(void)d9_segw_init(p->writer);
@@ -413,17 +415,17 @@ static void take(struct d9_perf *p, struct d9_perf_ring *r, bool blind)
 	default: /* a switch: pid, tid, time, cpu */
 		th = meet(p, (d9_i32)w[1], (d9_i32)(w[1] >> 32), 0, 0, t);
 		p->lost += blind;
-		if (!th || blind) {
+		if (!th || blind)
 			break;
-		} else if (h.misc & PERF_RECORD_MISC_SWITCH_OUT) {
+		if (h.misc & PERF_RECORD_MISC_SWITCH_OUT) {
 			th->out = t;
 			th->why = h.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT ? D9_RUNQ_PREEMPTED : 0;
 			th->cpu = (d9_u32)w[3];
-		} else {
-			if (th->out)
-				waited(p, th, t, (d9_u32)w[3]);
-			th->out = 0;
+			break;
 		}
+		if (th->out)
+			waited(p, th, t, (d9_u32)w[3]);
+		th->out = 0;
 	}
 }
 

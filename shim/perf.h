@@ -29,7 +29,7 @@ struct d9_perf_options {
 	d9_u64 segment_bytes, rotate_ns;
 };
 
-/* 0, or -errno: nothing is open then, and d9_perf_why says it in a sentence. */
+/* 0, or -errno: nothing is open then, and d9_perf_why says it in a sentence.  Not tried under a filter of system calls. */
 int d9_perf_open(struct d9_perf *p, const struct d9_perf_options *o);
 const char *d9_perf_why(int r);
 /* Closes the rings; what was read and not written stays in memory. */

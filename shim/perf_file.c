@@ -16,16 +16,8 @@
 static int write_all(void *ctx, const void *bytes, size_t n)
 {
 	struct d9_perf *p = ctx;
-	for (const char *at = bytes; n;) {
-		long r = d9_sys3(SYS_write, p->fd, (long)at, (long)n);
-		if (r == -EINTR)
-			continue;
-		if (r <= 0)
-			return r ? (int)r : -EIO;
-		at += r;
-		n -= (size_t)r;
-	}
-	return 0;
+	d9_u64 written = 0;
+	return d9_write_all(p->fd, bytes, n, &written);
 }
 
 /* The part of a block that is there goes; the blocks before it stay.  Without one it is no segment. */
@@ -120,22 +112,13 @@ static int add_facts(struct d9_perf *p)
 
 /* ---- the file ------------------------------------------------------------------------------------------------------------- */
 
-static void name_file(struct d9_perf *p)
-{
-	struct d9_text t = d9_text_in(p->file, sizeof(p->file));
-	d9_text_str(&t, "k-");
-	for (d9_u32 digit = 100000; digit; digit /= 10)
-		d9_text_char(&t, (char)('0' + p->sequence / digit % 10));
-	d9_text_str(&t, ".d9");
-}
-
 static int open_file(struct d9_perf *p)
 {
 	struct stat dir;
 	long fd = -EEXIST;
 	while (fd == -EEXIST && p->sequence < 999999) { /* else another helper wrote it */
 		p->sequence++;
-		name_file(p);
+		d9_segment_file('k', p->sequence, p->file, sizeof(p->file));
 		fd = d9_sys4(SYS_openat, p->dirfd, (long)p->file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 			     0600);
 	}
