@@ -148,6 +148,10 @@ def need_command(name):
         raise Skip("d9 %s is not in this build" % name)
 
 
+def said(findings):
+    return ["%s %s (%s): %s %s" % (f["severity"], f["id"], f["certainty"], f["title"], f["measured"]) for f in findings]
+
+
 class Result:
     def __init__(self, rc, out, err, pid):
         self.rc, self.out, self.err, self.pid = rc, out, err, pid
@@ -254,6 +258,10 @@ class Box:
 
     def d9(self, *argv, timeout=LIMIT, rc=0, env=None):
         return self.run([D9] + list(argv), env=env, shim=False, timeout=timeout, rc=rc)
+
+    def document(self, *argv, **options):
+        """What `d9 COMMAND --json` says of the box's folder."""
+        return json.loads(self.d9(*argv, "--json", self.dir, **options).out)
 
     def d9_run(self, argv, options=(), env=None, timeout=LIMIT, rc=None):
         """`d9 run` records from outside."""

@@ -2,7 +2,6 @@
 """Programs that tell of their own tasks through d9.h, from C, Python and Rust on Tokio: what is recorded is what they count
 themselves, and without a recorder they do the same."""
 import collections
-import json
 import os
 import sys
 
@@ -116,7 +115,7 @@ def in_queues(events):
 @harness.parametrise(EXAMPLES)
 def the_report_knows_runtimes_and_queues(box, name):
     _, truth, events = record(box, name)
-    doc = json.loads(box.d9("report", "--json", box.dir).out)
+    doc = box.document("report")
     runtimes = [r for p in doc["processes"] for r in p["runtimes"]]
     equal(sum(r["polls"] for r in runtimes), truth["poll"], "polls of runtimes")
     equal(sum(r["wakes"] for r in runtimes), truth["wake"], "wakes")
@@ -126,11 +125,11 @@ def the_report_knows_runtimes_and_queues(box, name):
     total = sum(e["dur_ns"] for e in of(events, "poll"))
     check(abs(sum(r["poll_total_ns"] for r in runtimes) - total) <= 2 * truth["poll"], "time of polls: %s" % runtimes)
     waits = in_queues(events)
-    hist = json.loads(box.d9("hist", "queue", "--json", box.dir).out)
+    hist = box.document("hist", "queue")
     equal(hist["count"], len(waits), "times in a queue")
     check(waits and abs(hist["total_ns"] - sum(waits)) <= 2 * len(waits), "time in queues: %s, not %d" % (hist, sum(waits)))
     equal(doc["hists"]["queue"]["count"], len(waits), "times in a queue in the report")
-    spans = json.loads(box.d9("spans", "--kind", "queue", "--json", box.dir).out)["spans"]
+    spans = box.document("spans", "--kind", "queue")["spans"]
     equal((len(spans), {s["task"] for s in spans} - {e["task"] for e in of(events, "wake")}), (len(waits), set()), "spans of kind queue")
     check("runtime %d: " % runtimes[0]["runtime"] in box.d9("report", box.dir).out, "not told to people")
 
@@ -138,7 +137,7 @@ def the_report_knows_runtimes_and_queues(box, name):
 @harness.parametrise(EXAMPLES)
 def tasks_are_the_programs_own(box, name):
     _, truth, events = record(box, name)
-    doc = json.loads(box.d9("tasks", "--json", box.dir).out)
+    doc = box.document("tasks")
     Judge().document("d9.tasks/1", doc)
     tasks = {t["id"]: t for t in doc["tasks"]}
     equal(sorted(tasks), sorted(e["task"] for e in of(events, "task_spawn")), "tasks")
@@ -159,7 +158,7 @@ def tasks_are_the_programs_own(box, name):
     check(abs(sum(t["queue_ns"] or 0 for t in tasks.values()) - sum(waits)) <= 2 * len(waits), "time in queues")
     first = doc["tasks"][0]
     equal(first["poll_max_ns"], max(t["poll_max_ns"] for t in tasks.values()), "longest poll")
-    life = json.loads(box.d9("task", first["key"], "--json", box.dir).out)
+    life = box.document("task", first["key"])
     Judge().document("d9.task/1", life)
     equal(life["task"], first, "a task alone")
     own = sorted((e["t_ns"], e["event"]) for e in events if e.get("task") == first["id"] and e["event"] != "app_span")

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """What the recorder does at its limits: the program lives, and each event is kept or counted."""
 import collections
-import json
 import os
 import signal
 import subprocess
@@ -78,7 +77,7 @@ def losses_begin_when_they_did(box):
     equal(p.stdout.readline(), "OVER\n", "the program")
     os.kill(p.pid, signal.SIGCONT)
     equal(box.finish(p).rc, 0, "exit code")
-    gaps = json.loads(box.d9("report", "--json", box.dir).out)["losses"]["gaps"]
+    gaps = box.document("report")["losses"]["gaps"]
     check(gaps, "nothing was lost, so nothing was tested")
     # d9 run drains twice a second.
     check(all(g["from_ns"] >= storm - 1_200_000_000 for g in gaps), "the storm began at %d, losses %s" % (storm, gaps))

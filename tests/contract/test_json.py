@@ -35,7 +35,7 @@ SCENES = {"convoy": convoy, "circle": circle}
 
 
 def document(box, *argv):
-    docs = harness.mutate([json.loads(box.d9(*argv, "--json", box.dir).out)])
+    docs = harness.mutate([box.document(*argv)])
     check(docs, "nothing was recorded")
     return docs[0]
 
@@ -178,7 +178,7 @@ def a_log_that_is_no_absolute_path(box):
     told = []
 
     def is_told():
-        told[:] = [w for p in json.loads(box.d9("status", "--json", box.dir).out)["processes"] for w in p["warnings"]]
+        told[:] = [w for p in box.document("status")["processes"] for w in p["warnings"]]
         return told
     wait_until(is_told, "a warning in d9 status")
     box.end(p)

@@ -36,7 +36,7 @@ def without(box):
 
 
 def document(box, name, *argv):
-    docs = harness.mutate([json.loads(box.d9(*argv, "--json", box.dir).out)])
+    docs = harness.mutate([box.document(*argv)])
     check(docs, "nothing was read")
     if harness.MUTANT == "mute":
         docs[0].get("findings", []).clear()

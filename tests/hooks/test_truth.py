@@ -111,7 +111,7 @@ def names_over_the_network(box):
     r = box.run(["unshare", "-m", "sh", "-c", script], shim=False, rc=0)
     compare(r, box.events())
     need_command("spans")
-    spans = json.loads(box.d9("spans", "--json", "--kind", "dns", box.dir).out)["spans"]
+    spans = box.document("spans", "--kind", "dns")["spans"]
     check(len(spans) == 5 and all(s["stack"] for s in spans), "lookups and their stacks: %s" % spans)
 
 
@@ -129,7 +129,7 @@ def ring_program(box, name, *words, env=None):
         raise Skip(r.out.strip())
     check(r.rc == 0, "%s: exit %d\n%s%s" % (name, r.rc, r.out[-2000:], r.err[-2000:]))
     need_command("report")
-    report = json.loads(box.d9("report", "--json", box.dir).out)
+    report = box.document("report")
     return r, [u["detail"] for u in report["unseen"] if u["what"] == "io-uring"]
 
 

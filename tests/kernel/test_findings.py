@@ -2,7 +2,6 @@
 """What both sides of a recording say together of real programs: the right cause first, as seen, with who or what it was; and nothing
 of a service that is well."""
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from kernel import a_group_of_ours, joins, made_group, need_kernel, removed_group, set_quota, throttled  # noqa: E402
 import harness  # noqa: E402
-from harness import D9, PROGS, ROOT, Skip, check, equal, equal_least, main, need, parametrise, test, wait_until  # noqa: E402
+from harness import D9, PROGS, ROOT, Skip, check, equal, equal_least, main, need, parametrise, said, test, wait_until  # noqa: E402
 
 MS = 1_000_000
 CPUS = os.cpu_count() or 1
@@ -34,28 +33,20 @@ def record(box, argv, wrap=(), **options):
     return {k: int(float(v)) for line in r.lines("TRUTH") for k, v in line.items()}
 
 
-def say(findings):
-    return ["%s %s (%s): %s %s" % (f["severity"], f["id"], f["certainty"], f["title"], f["measured"]) for f in findings]
-
-
 def first(box, wanted, beside=()):
     """The finding that stands first, which is the wanted one, as seen; nothing else of first rank but those beside it."""
     findings = box.findings()
-    print("# " + "\n# ".join(say(findings)))
-    check(findings and findings[0]["id"] == wanted, "%s is not first: %s" % (wanted, say(findings)))
+    print("# " + "\n# ".join(said(findings)))
+    check(findings and findings[0]["id"] == wanted, "%s is not first: %s" % (wanted, said(findings)))
     others = {f["id"] for f in findings if f["severity"] == "critical"} - {wanted, *beside}
-    check(not others, "other causes of first rank: %s" % say(findings))
+    check(not others, "other causes of first rank: %s" % said(findings))
     equal(findings[0]["certainty"], "seen", "certainty")
     return findings[0]
 
 
 def none_of(box, *ids):
     bad = [f for f in box.findings() if f["id"] in ids and f["severity"] != "info"]
-    check(not bad, "found: %s" % say(bad))
-
-
-def json_of(box, *words):
-    return json.loads(box.d9(*words, "--json", box.dir).out)
+    check(not bad, "found: %s" % said(bad))
 
 
 # ---- a slow disk -------------------------------------------------------------------------------------------
@@ -134,7 +125,7 @@ def a_disk_that_stalls_a_pool_and_no_poll(box):
             box.dir = os.path.join(box.path, "traces-%s" % throttled_disk)
             truth = record(box, joins(disk.group, [program, disk.path("log"), "4", str(BLOCK_KIB)]))
             print("# throttled: %s; %s" % (throttled_disk, truth))
-            polls.append(json_of(box, "report")["hists"]["poll-span"])
+            polls.append(box.document("report")["hists"]["poll-span"])
             equal_least(polls[-1]["count"], truth["polls"], "polls recorded")
             if not throttled_disk:
                 none_of(box, "disk-stall")
@@ -188,7 +179,7 @@ def sockets_for_which_the_table_grows(box, others):
     if not others:
         equal(found, {}, "growths that stalled a program of one thread")
         return
-    equal_least(len([fd for fd in found if fd in (256, 512, 1024, 2048, 4096, 8192, 16384)]), 5, "growths of seven that are named: %s" % say(found.values()))
+    equal_least(len([fd for fd in found if fd in (256, 512, 1024, 2048, 4096, 8192, 16384)]), 5, "growths of seven that are named: %s" % said(found.values()))
     for fd, f in found.items():
         check(fd in took and fd >= 256 and f["measured"]["blocked_ns"] <= took[fd], "%s; the program: %s" % (f["measured"], took))
         equal(f["certainty"], "seen", "certainty")
@@ -217,7 +208,7 @@ def a_pair_that_shares_a_cpu_with_hogs_of_its_own(box):
     truth = record(box, [scenario(box, "s17_runqueue")])
     print("# %s" % truth)
     f = first(box, "cpu-oversubscribed")
-    waited = {t["tid"]: t["total_ns"] for t in json_of(box, "runq")["threads"]}
+    waited = {t["tid"]: t["total_ns"] for t in box.document("runq")["threads"]}
     # The kernel's account of what a thread asks about itself is without its wait of that moment.
     check(waited[f["pid"]] / MS >= truth["runq_wait_ms_main"] * 0.98 - 1, "the main thread waited %s; the program: %s" % (waited, truth))
 

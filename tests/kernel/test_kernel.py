@@ -176,7 +176,7 @@ def the_programs_stacks_have_names(box, how):
     folded = [line for line in box.d9("offcpu", "--folded", box.dir).out.splitlines() if ";nested;nested_middle;" in line]
     check(any("hrtimer_nanosleep" in line and line.startswith("kernel_offcpu;") for line in folded), "its sleep is not there by name")
     check("nested_middle" in box.d9("offcpu", box.dir).out, "nor in the text")
-    causes = json.loads(box.d9("offcpu", "--json", box.dir).out)["causes"]
+    causes = box.document("offcpu")["causes"]
     check(any("nested_middle" in [f["symbol"] for f in c["user_stack"]] for c in causes), "nor in the document")
 
 
@@ -253,7 +253,7 @@ def requests_to_a_disk_are_the_threads(box):
               if e["t_ns"] >= int(line["t0_ns"]) and e["t_ns"] + e["dur_ns"] <= int(line["t1_ns"]) and e["op"] == 1]
     equal_least(sum(e["bytes"] for e in inside), 1 << 20, "bytes written by fsync")
     check(all(e["error"] == 0 and e["dev"] >> 20 for e in inside), "a request without a disk, or with an error: %s" % inside)
-    doc = json.loads(box.d9("disk", "--json", "--worst", "1000000", box.dir).out)
+    doc = box.document("disk", "--worst", "1000000")
     equal(sum(d["bytes"] for d in doc["devices"]), sum(e["bytes"] for e in of(box.meta(), "block_io")), "bytes by d9 disk")
     check({(e["sector"], e["dur_ns"]) for e in inside} <= {(w["sector"], w["dur_ns"]) for w in doc["worst"] if w["tid"] == int(line["tid"])}, "requests that d9 disk lacks")
 

@@ -105,13 +105,13 @@ def preemptions_are_all_there(box, how):
     sleeps = [e for e in of(events, "offcpu") if e["tid"] == ticker]
     equal_least(len([e for e in sleeps if e["dur_ns"] >= 5_000_000]), 30, "sleeps of 5 ms")
     check(all(e["dur_ns"] >= 1_000_000 and e["nr"] == -2 and e["flags"] == FLAG for e in sleeps), "sleeps of 5 ms: %s" % sleeps[:5])
-    doc = json.loads(box.d9("runq", "--json", box.dir).out)
+    doc = box.document("runq")
     equal({t["source"] for t in doc["threads"]}, {"perf"}, "who told")
     equal({t["watched_ns"] for t in doc["threads"]}, {0}, "watched in full")
     check("after a wake-up" in box.d9("runq", box.dir).out, "d9 runq does not say what was not watched")
-    doc = json.loads(box.d9("offcpu", "--json", box.dir).out)
+    doc = box.document("offcpu")
     equal({(t["source"], t["runnable_ns"], t["blocked_ns"]) for t in doc["threads"]}, {("perf", None, None)}, "who told, and of what nothing is known")
-    report = json.loads(box.d9("report", "--json", box.dir).out)
+    report = box.document("report")
     check([u for u in report["unseen"] if u["what"] == "kernel" and "perf" in u["detail"]], "the report does not say so: %s" % report["unseen"])
     r = box.d9("report", "--fail-if", "runq>1s", box.dir, rc=3)
     check("in full" in r.err, r.err)
@@ -142,7 +142,7 @@ print("PID pid=%d" % os.getpid(), flush=True)
         for pid, sleeps in by_pid.items():
             check(pid in pids, "whose are they? %d" % pid)
             equal_least(len([e for e in sleeps if e["dur_ns"] >= 50_000_000]), 10, "sleeps of 50 ms")
-    report = json.loads(box.d9("report", "--json", box.dir).out)
+    report = box.document("report")
     equal({p["pid"] for p in report["processes"]}, pids, "processes of the report")
 
 
@@ -261,7 +261,7 @@ naps(10)
     os.kill(d9, signal.SIGCONT)
     box.finish(p)
     events = box.events()
-    losses = json.loads(box.d9("report", "--json", box.dir).out)["losses"]
+    losses = box.document("report")["losses"]
     equal_least(losses["dropped_events"], 60_000, "what was lost: %s" % losses)
     check(any(g["from_ns"] < before for g in losses["gaps"]), "since when: %s" % losses)
     after = [e for e in of(events, "offcpu") if e["dur_ns"] >= 50_000_000 and e["t_ns"] > before]
@@ -281,7 +281,7 @@ def d9_kernel_is_believed_first(box):
     equal(len(files(folder)), 2, "segments: %s" % files(folder))
     sleeps = [o for o in of(box.events(), "offcpu") if o["tid"] == program.pid]  # not of the drain thread
     equal(sum(50_000_000 <= o["dur_ns"] < 200_000_000 for o in sleeps), 40, "sleeps of 50 ms")
-    doc = json.loads(box.d9("runq", "--json", box.dir).out)
+    doc = box.document("runq")
     equal({t["source"] for t in doc["threads"] if t["pid"] == program.pid}, {"d9-kernel"}, "who told")
 
 

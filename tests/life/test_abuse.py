@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """What hostile surroundings do to d9 and to a recorded program: each case was a bug once."""
 import ctypes
-import json
 import os
 import pty
 import resource
@@ -258,7 +257,7 @@ LIMITS.update({how: False for how in ("threads", "handler", "open")})
 def said_of_memory(box):
     """What all reports say of it; each family has its own."""
     sessions = [os.path.basename(f) for f in box.folders()]
-    docs = [json.loads(box.d9("report", "--json", "--session", s, box.dir).out) for s in sessions]
+    docs = [box.document("report", "--session", s) for s in sessions]
     return {u["detail"] for d in docs for u in d["unseen"] if "limited its memory" in u["detail"]}
 
 

@@ -127,7 +127,7 @@ def nothing_is_written_twice(box, how):
                 equal(len(reads), len(set(reads)), "reads from %s, and the different ones of %d KiB" % (left, kib))
                 equal(len(reads), reader.total, "reads from %s, of %d KiB" % (left, kib))
                 box.d9("recover", box.dir)
-            losses = json.loads(box.d9("report", "--json", box.dir).out)["losses"]
+            losses = box.document("report")["losses"]
             equal(losses["torn_blocks"], 0, "damaged blocks")
 
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """However a process ends, what it recorded before is there."""
-import json
 import os
 import signal
 import sys
@@ -50,7 +49,7 @@ def d9_run_knows_how_it_ended(box, how):
 
 def processes(box):
     """{(name of the program, pid): end} of the newest session."""
-    return {(p["name"], p["pid"]): p["end"] for p in json.loads(box.d9("report", "--json", box.dir).out)["processes"]}
+    return {(p["name"], p["pid"]): p["end"] for p in box.document("report")["processes"]}
 
 
 def people_are_told(box, words):
@@ -71,7 +70,7 @@ def a_child_that_execs_after_d9_run_has_ended(box):
     wait_until(lambda: ("sleep", pid) in processes(box) and processes(box)[("sleep", pid)] != "running", "a process that was killed runs on")
     equal(processes(box)[("sleep", pid)], "unknown", "end of the killed one")
     people_are_told(box, "end not seen")
-    states = {p["state"] for p in json.loads(box.d9("status", "--json", box.dir).out)["processes"]}
+    states = {p["state"] for p in box.document("status")["processes"]}
     equal(states, {"dead"}, "d9 status")
 
 
@@ -96,7 +95,7 @@ LOADS = "import ctypes, threading, time; ctypes.CDLL(%r); t = threading.Thread(t
 def a_report_says_where_no_hook_is_in_place(box, how):
     argv = ["true"] if "no calls" in how else [os.path.realpath(sys.executable), "-c", LOADS % SHIM]
     box.run(argv, env={"LD_PRELOAD": None} if how == "loaded" else None, rc=0)
-    doc, text = json.loads(box.d9("report", "--json", box.dir).out), box.d9("report", box.dir).out
+    doc, text = box.document("report"), box.d9("report", box.dir).out
     equal(len(doc["processes"]), 1, "processes")
     said = [u["detail"] for u in doc["unseen"] if u["what"] == "hooks"]
     equal((len(said), text.count("not seen: it loaded libd9shim.so itself")), (1, 1) if how == "loaded" else (0, 0), "that no hook is in place")
@@ -134,7 +133,7 @@ print('LIVED thread=%d thread_ns=%d child=%d child_ns=%d' % (life[0], t1 - t0, c
 def nobody_lives_longer_than_it_did(box):
     """Totals of short calls are written down when a segment ends, which may be long after the thread or the process did."""
     line = box.run([sys.executable, "-c", LIFE], env={"D9_IO_MIN_US": "1000000"}, rc=0).lines("LIVED")[0]
-    report = json.loads(box.d9("report", "--json", "--session", "all", box.dir).out)
+    report = box.document("report", "--session", "all")
     walls = {t["tid"]: t["wall_ns"] for p in report["processes"] for t in p["threads"]}
     for who in ("thread", "child"):
         wall, most = walls[int(line[who])], int(line[who + "_ns"])

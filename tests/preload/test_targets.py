@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """Programs for which LD_PRELOAD is not enough, too much, or nothing: they run as ever, and d9 run says what is missing."""
-import json
 import os
 import shutil
 import subprocess
@@ -101,7 +100,7 @@ def with_rights_of_its_own(box):
 
 
 def unseen(box, what):
-    r = json.loads(box.d9("report", "--json", "--session", "all", box.dir).out)
+    r = box.document("report", "--session", "all")
     return [u["detail"] for u in r["unseen"] if u["what"] == what]
 
 

@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(sys.path[0], "kernel"))
 import harness  # noqa: E402
 import http_load  # noqa: E402
 import kernel  # noqa: E402
-from harness import check, equal, equal_least  # noqa: E402
+from harness import check, equal, equal_least, said  # noqa: E402
 from services import SERVICES, recording, waits  # noqa: E402
 
 SECONDS = 4
@@ -40,10 +40,6 @@ def steady_load(service, port):
         c.join(harness.LIMIT)
         check(not c.is_alive(), "the service does not answer")
     return sum(done)
-
-
-def said(f):
-    return "%s %s (%s, %s): %s %s" % (f["severity"], f["id"], f["certainty"], f["thread"], f["title"], f["measured"])
 
 
 def judge(box, name, both_sides=False):
@@ -74,7 +70,7 @@ def judge(box, name, both_sides=False):
 
 def judge_report(box, service, sick_from, but=()):
     bad = [f for f in box.findings() if f["severity"] in ("critical", "warning")]
-    false = [said(f) for f in bad if f["from_ns"] < sick_from and f["id"] not in but]
+    false = said(f for f in bad if f["from_ns"] < sick_from and f["id"] not in but)
     check(not false, "said of a healthy service:\n" + "\n".join(false))
     if service.sicken:
         ids = {f["id"] for f in bad}

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """The two cases that founded this field, as unmodified Tokio programs: a lock held across a read from a slow disk, and a crowd of connections
 before too few workers."""
-import json
 import os
 import re
 import resource
@@ -15,7 +14,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(sys.path[0], "kernel"))
 import harness  # noqa: E402
-from harness import Skip, check, equal, equal_least  # noqa: E402
+from harness import Skip, check, equal, equal_least, said  # noqa: E402
 from kernel import need_kernel  # noqa: E402
 from tasks import totals, truth_of  # noqa: E402
 
@@ -25,14 +24,6 @@ MS = 1_000_000
 
 def program(name):
     return harness.cargo(os.path.join(HERE, "cases"), name)
-
-
-def json_of(box, *words):
-    return json.loads(box.d9(*words, "--json", box.dir).out)
-
-
-def said(findings):
-    return ["%s %s (%s): %s" % (f["severity"], f["id"], f["certainty"], f["title"]) for f in findings]
 
 
 # ---- a lock held across a read ---------------------------------------------------------------------------------
@@ -87,7 +78,7 @@ def recorded_case(box, how):
 
 
 def complete(box, truth):
-    report = json_of(box, "report")
+    report = box.document("report")
     equal(totals(report), (truth["polls"], truth["tasks"], 0), "polls, tasks, losses")
     return report
 
@@ -98,14 +89,14 @@ def a_lock_held_in_a_read_gives_two_humps_and_one_without(box):
     truth, report = recorded_case(box, "held")
     reads = [e for e in box.events() if e["event"] == "span" and e["hook"] == "read" and e["result"] == 512]
     equal(len(reads), truth["reads"], "reads that blocked")
-    short, between, long = waits_by_length(json_of(box, "hist", "futex"))
+    short, between, long = waits_by_length(box.document("hist", "futex"))
     print("# held: %d futex waits are short, %d between, %d long" % (short, between, long))
     print("# " + "\n# ".join(said(report["findings"])))
     check(long >= truth["reads"] and short >= truth["reads"], "two humps: %d, %d, %d" % (short, between, long))
     check(between < min(short, long), "a valley between them: %d, %d, %d" % (short, between, long))
     who_held_it(box, report)
     truth, report = recorded_case(box, "free")
-    few = waits_by_length(json_of(box, "hist", "futex"))
+    few = waits_by_length(box.document("hist", "futex"))
     print("# free: %d short, %d between, %d long" % tuple(few))
     print("# " + "\n# ".join(said(report["findings"])))
     check(few[2] * 2 <= long, "the second hump is still there: %d long waits, %d before" % (few[2], long))
@@ -115,7 +106,7 @@ def a_lock_held_in_a_read_gives_two_humps_and_one_without(box):
 def who_held_it(box, report):
     """parking_lot's threads each wait at a word of their own, so the lock has no one address; but whoever lets it go wakes the next."""
     waits = holders = in_read = 0
-    for lock in json_of(box, "locks")["locks"]:
+    for lock in box.document("locks")["locks"]:
         if lock["kind"] == "futex" and lock["waits"] >= 10:  # not where the program waits for its tasks, or a worker for work
             waits += lock["total_ns"]
             holders += len(lock["holders"])
@@ -207,14 +198,14 @@ def a_crowd_of_connections_before_two_workers(box):
     check(answers == plain, "the answers differ")
     equal((truth["tasks"], truth["answers"]), (n + 1, n * WAVES), "tasks and answers that the server counted")
     equal(truth_plain["answers"], truth["answers"], "answers without the recorder")
-    report = json_of(box, "report")
+    report = box.document("report")
     polls, tasks, lost = totals(report)
     print("# %d connections, %d polls, %d events lost, %d %% of two CPUs" % (n, polls, lost, 100 * share))
     print("# " + "\n# ".join(said(report["findings"])))
     check(polls <= truth["polls"] <= polls + lost and tasks <= truth["tasks"] <= tasks + lost,
           "%d polls, %d tasks, %d lost: %s" % (polls, tasks, lost, truth))
     equal(lost, 0, "events lost")
-    of_them = [t for t in json_of(box, "tasks")["tasks"] if t["kind"] == "async"]
+    of_them = [t for t in box.document("tasks")["tasks"] if t["kind"] == "async"]
     equal(sum(t["polls"] for t in of_them), truth["polls"], "polls of the tasks")
     equal(sum(t["outcome"] == "alive" for t in of_them), 0, "tasks that did not end")
     check(any(re.search(r"\bserve\b|\bcrowd::", t["name"] or "") for t in of_them), "names: %s" % of_them[0])
@@ -241,7 +232,7 @@ def a_crowd_whose_workers_are_woken_and_not_run(box):
     began = time.monotonic()
     _, truth, _ = crowd(box, n, [harness.D9, "run", "--quiet", "--kernel", "on", "--dir", box.dir, "--"], shim=False)
     busy = 1 - (harness.idle_seconds() - idle) / (time.monotonic() - began) / (os.cpu_count() or 1)
-    report = json_of(box, "report")
+    report = box.document("report")
     print("# %d connections, CPUs %d %% busy: %s" % (n, 100 * busy, truth))
     print("# " + "\n# ".join(said(report["findings"])))
     check(busy > 0.9, "the CPUs were busy for %d %% of the time only" % (100 * busy))
@@ -250,7 +241,7 @@ def a_crowd_whose_workers_are_woken_and_not_run(box):
     check(f["measured"]["runq_max_ns"] >= 10 * MS, "how late: %s" % f["measured"])
     check(re.search(r"worker \d.*ran \d+ ms later; .*busy\b.* had its CPUs", f["title"]), f["title"])
     check({v["tid"] for v in f["victims"]} | {f["tid"]}, "nobody waited: %s" % f)
-    threads = json_of(box, "runq")
+    threads = box.document("runq")
     equal(threads["had_cpu"][0]["name"], "busy", "who had the CPUs most")
 
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Tokio programs that know nothing of the recorder: polls, outcomes, ends and wakes in the recording are what they count themselves."""
 import collections
-import json
 import os
 import re
 import sys
@@ -195,7 +194,7 @@ def of_future(build, name):
 @harness.parametrise([b for b in BUILDS if runs(b, "blocking")])
 def d9_tasks_tells_what_was_recorded(box, build):
     _, truth, rec = record(box, build, "blocking")
-    doc = json.loads(box.d9("tasks", "--json", box.dir).out)
+    doc = box.document("tasks")
     Judge().document("d9.tasks/1", doc)
     equal([(m["index"], m["path"], m["state"]) for m in doc["modules"]], [(1, program(build), "patched")], "modules")
     tasks = {t["id"]: t for t in doc["tasks"]}
@@ -212,7 +211,7 @@ def d9_tasks_tells_what_was_recorded(box, build):
         check(of_future(build, t["name"]), "name of a task: %s" % t["name"])
         check(t["polls"] == 0 or e["flags"] & 1 == 0 or t["wake_delay_max_ns"] is not None, "from its making to its first poll: %s" % t)
     job = next(t for t in tasks.values() if t["kind"] == "blocking")
-    life = json.loads(box.d9("task", job["key"], "--json", box.dir).out)
+    life = box.document("task", job["key"])
     Judge().document("d9.task/1", life)
     equal([e["event"] for e in life["events"]], ["spawn", "poll", "end"], "life of a job")
     check("Tokio, module 1, blocking pools: %d jobs" % truth["jobs"] in box.d9("report", box.dir).out, "not told to people")
@@ -222,7 +221,7 @@ STRESS = int(os.environ.get("D9_TEST_STRESS") or 60_000)
 
 
 def report_of(box):
-    return json.loads(box.d9("report", "--json", box.dir, timeout=100 + STRESS / 2000).out)
+    return box.document("report", timeout=100 + STRESS / 2000)
 
 
 def polls_beside_an_abort(box):
@@ -273,7 +272,7 @@ def a_poll_that_has_not_ended_is_told(box, how):
     if how == "killed":
         p.kill()
         p.wait()
-    tasks = json.loads(box.d9("tasks", "--json", box.dir).out)["tasks"]
+    tasks = box.document("tasks")["tasks"]
     last = max(tasks, key=lambda t: t["id"])
     equal((last["polls"], last["outcome"], last["ended_ns"], last["idle_since_ns"]), (1, "alive", None, None), "the task that is polled: %s" % last)
     if how == "alive":  # of what was killed nothing is known after its last word
@@ -282,7 +281,7 @@ def a_poll_that_has_not_ended_is_told(box, how):
     check("polled for" in box.d9("task", last["key"], box.dir).out, "its life")
     if how == "alive":
         equal(box.finish_with_input(p, "go\n").rc, 0, "exit")
-        tasks = json.loads(box.d9("tasks", "--json", box.dir).out)["tasks"]
+        tasks = box.document("tasks")["tasks"]
         equal([(t["polls"], t["outcome"]) for t in tasks if t["id"] == last["id"]], [(1, "ready")], "the task when it is over")
 
 
@@ -290,7 +289,7 @@ def a_poll_that_has_not_ended_is_told(box, how):
 def d9_task_tells_who_woke_it(box, build):
     _, _, rec = record(box, build, "delay")
     waiter, waker = sorted(rec.made)
-    life = json.loads(box.d9("task", str(waiter), "--json", box.dir).out)
+    life = box.document("task", str(waiter))
     wake = [e for e in life["events"] if e["event"] == "wake"]
     equal([(e["by"], e["source"]) for e in wake], [(waker, "task")], "its wake")
     check(max(e["queue_ns"] or 0 for e in life["events"]) >= 40e6, "from wake to poll: %s" % life["events"])
@@ -300,7 +299,7 @@ def d9_task_tells_who_woke_it(box, build):
 @harness.test
 def why_a_tokio_is_left_alone(box):
     record(box, "1.54", "yields", env={"D9_RUNTIMES": "scan"})
-    doc = json.loads(box.d9("tasks", "--json", box.dir).out)
+    doc = box.document("tasks")
     Judge().document("d9.tasks/1", doc)
     equal([(m["index"], m["path"], m["state"]) for m in doc["modules"]], [(None, program("1.54"), "refused")], "modules")
     check("D9_RUNTIMES=scan" in doc["modules"][0]["why"], "why: %s" % doc["modules"])
@@ -312,7 +311,7 @@ def a_build_that_is_not_optimised_is_left_alone(box, build):
     plain = box.run([program(build), "yields"], shim=False, rc=0)
     seen = box.run([program(build), "yields"], rc=0)
     equal(seen.out, plain.out, "what the program says")
-    doc = json.loads(box.d9("tasks", "--json", box.dir).out)
+    doc = box.document("tasks")
     equal([(m["state"], m["why"]) for m in doc["modules"]], [("refused", "tasks as it has them, but no wakers of theirs")], "modules")
 
 
@@ -358,7 +357,7 @@ AWAITED = (
 def tasks_that_wait(box, build, env=None):
     p = box.start([program(build), "awaits"], stdin=-1, env=env)
     equal(p.stdout.readline().split(), ["READY"], "the program")
-    doc = json.loads(box.d9("tasks", "--json", box.dir).out)
+    doc = box.document("tasks")
     Judge().document("d9.tasks/1", doc)
     tasks = sorted(doc["tasks"], key=lambda t: t["id"])
     equal(len(tasks), len(AWAITED), "tasks")
@@ -434,7 +433,7 @@ def what_tasks_await_can_be_left_out(box, build):
 def tasks_say_for_whose_end_they_wait(box, build):
     p = box.start([program(build), "joins"], stdin=-1)
     equal(p.stdout.readline().split(), ["READY"], "the program")
-    doc = json.loads(box.d9("tasks", "--json", box.dir).out)
+    doc = box.document("tasks")
     Judge().document("d9.tasks/1", doc)
     tasks = {t["key"]: t for t in doc["tasks"]}
     other, one, runs_now, two, queued, three = sorted(tasks, key=lambda key: tasks[key]["id"])
@@ -448,7 +447,7 @@ def tasks_say_for_whose_end_they_wait(box, build):
     equal(r.rc, 0, "exit: %s" % r.err)
     asked = collections.Counter((e["by"], e["task"]) for e in box.events() if e["event"] == "task_join" and e["by"])
     equal(asked, {(tasks[a]["id"], tasks[b]["id"]): 1 for a, b in ((one, other), (two, runs_now), (three, queued))}, "times that each asked")
-    tasks = {t["key"]: t for t in json.loads(box.d9("tasks", "--json", box.dir).out)["tasks"]}
+    tasks = {t["key"]: t for t in box.document("tasks")["tasks"]}
     equal((tasks[queued]["polls"], tasks[queued]["outcome"], tasks[three]["awaiting_task"]), (1, "ready", None), "when all is over")
 
 
@@ -530,12 +529,12 @@ def what_may_be_a_workers_life_is_a_job_that_has_a_name(box, what):
     """As long as it runs; and no task if it turns out to be a worker's."""
     p = box.start([os.path.join(harness.PROGS, "tokio_fake"), what], stdin=-1)
     equal(p.stdout.readline().split(), ["READY"], "the program")
-    tasks = json.loads(box.d9("tasks", "--json", box.dir).out)["tasks"]
+    tasks = box.document("tasks")["tasks"]
     equal(box.finish_with_input(p, "\n").rc, 0, "exit")
     is_job = what == "job"
     equal([(t["kind"], t["outcome"]) for t in tasks], [("blocking", "alive") if is_job else ("async", "ready")], "tasks while it runs")
     check(re.fullmatch(r"tokio_fake\+0x[0-9a-f]+", tasks[0]["name"] or ""), "its name: %s" % tasks[0]["name"])
-    tasks = json.loads(box.d9("tasks", "--json", box.dir).out)["tasks"]
+    tasks = box.document("tasks")["tasks"]
     equal([(t["kind"], t["outcome"], t["polls"]) for t in tasks], [("blocking" if is_job else "async", "ready", 1)], "tasks when all is over")
     equal([r["tasks"] for p in report_of(box)["processes"] for r in p["runtimes"]], [1], "tasks in the report")
 
@@ -564,7 +563,7 @@ def it_can_be_chosen_by_name(box, names):
 def status_shows_what_was_found(box):
     p = box.start([program("1.54"), "turned"], stdin=-1)
     equal(p.stdout.readline().split(), ["READY"], "the program")
-    processes = json.loads(box.d9("status", "--json", box.dir).out)["processes"]
+    processes = box.document("status")["processes"]
     check("recorded as module 1" in processes[0]["notes"][0], "notes: %s" % processes)
     check("note: %s: Tokio" % program("1.54") in box.d9("status", box.dir).out, "not told to people")
     box.finish_with_input(p, "")

@@ -802,14 +802,21 @@ START_TEST(disk_stall_on_an_event_loop)
 }
 END_TEST
 
-/* A call that does not wait for anything is long where its thread is kept off the CPU in it: the kernel knows how much of it that was. */
-START_TEST(a_call_that_had_no_cpu)
+/* A worker's, of 60 ms in a poll of 70; and d9-kernel watches it.  Returns when the poll begins. */
+static d9_u64 long_send(void)
 {
 	d9_u64 t = worker(MS(70));
 	tb_span(&B, 1, tb_site(&B, "send", 0x7000, 800, NULL),
 		(struct tb_span){.t0 = t + MS(2), .t1 = t + MS(62), .fd = 9});
 	kernel(1);
 	tb_thread(&B, 40, 7, 100, "svc");
+	return t;
+}
+
+/* A call that does not wait for anything is long where its thread is kept off the CPU in it: the kernel knows how much of it that was. */
+START_TEST(a_call_that_had_no_cpu)
+{
+	d9_u64 t = long_send();
 	tb_runq(&B, 40, (struct tb_runq){.t0 = t + MS(3), .t1 = t + MS(_i ? 8 : 60), .flags = 1});
 	tb_runq_total(&B, 40, MS(900), 1, MS(_i ? 5 : 57), MS(_i ? 5 : 57), NULL, 0);
 	analyse();
@@ -823,11 +830,7 @@ END_TEST
 /* 0: it was in the kernel on a CPU, for there is no word of a sleep where shorter ones are told of; 1: it slept. */
 START_TEST(a_call_that_did_not_sleep)
 {
-	d9_u64 t = worker(MS(70));
-	tb_span(&B, 1, tb_site(&B, "send", 0x7000, 800, NULL),
-		(struct tb_span){.t0 = t + MS(2), .t1 = t + MS(62), .fd = 9});
-	kernel(1);
-	tb_thread(&B, 40, 7, 100, "svc");
+	d9_u64 t = long_send();
 	tb_offcpu(&B, 40, (struct tb_offcpu){.t0 = MS(1), .t1 = MS(5), .nr = SYS_epoll_wait, .state = 1});
 	if (_i)
 		tb_offcpu(&B, 40, (struct tb_offcpu){.t0 = t + MS(10), .t1 = t + MS(55), .nr = SYS_sendto, .state = 1});
